@@ -71,11 +71,11 @@ $(VENV)/.created:
 	@found=; old=; for python in $(CANDIDATES); do \
 	  version=$$("$$python" -c '$(VERSION)' 2>/dev/null) || continue; \
 	  if "$$python" -c '$(NEW_ENOUGH)'; then found=$$python; break; fi; \
-	  old="$$old $$python is $$version;"; \
+	  old="$$old $$python ($$version)"; \
 	done; \
 	if [ -z "$$found" ]; then \
-	  echo "tinyllm needs Python 3.11 or newer, but found$${old:- no Python at all;}" >&2; \
-	  echo "install a newer one, or name it: make PYTHON=/path/to/python3.11" >&2; \
+	  echo "tinyllm needs Python 3.11 or newer; found:$${old:- none}." >&2; \
+	  echo "Install a newer one, or name it: make PYTHON=/path/to/python3.11" >&2; \
 	  exit 1; \
 	fi; \
 	if ! "$$found" -c 'import ensurepip, venv' 2>/dev/null; then \
@@ -90,10 +90,12 @@ $(VENV)/.created:
 usable: $(VENV)/.created
 	@inside=$$($(IN_VENV) -c '$(VERSION)' 2>/dev/null) || { \
 	  echo "$(VENV) no longer works: its Python is gone. Run: make clean" >&2; exit 1; }; \
+	asked=$$inside; \
 	if [ -n "$(PYTHON)" ]; then \
-	  asked=$$("$(PYTHON)" -c '$(VERSION)' 2>/dev/null) || asked="not to be found"; \
-	  if [ "$$asked" != "$$inside" ]; then \
-	    echo "$(VENV) has Python $$inside, but $(PYTHON) is $$asked." >&2; \
-	    echo "Run make clean first, or use a second one: VENV=$(VENV)-$$asked" >&2; exit 1; \
-	  fi; \
+	  asked=$$("$(PYTHON)" -c '$(VERSION)' 2>/dev/null) || { \
+	    echo "PYTHON=$(PYTHON) does not start." >&2; exit 1; }; \
+	fi; \
+	if [ "$$asked" != "$$inside" ]; then \
+	  echo "$(VENV) has Python $$inside, but $(PYTHON) is $$asked." >&2; \
+	  echo "Run make clean first, or use a second one: VENV=$(VENV)-$$asked" >&2; exit 1; \
 	fi
