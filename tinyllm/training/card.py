@@ -1,0 +1,61 @@
+"""A model's card: what it was made from, by which command, and how well it predicts unseen text.
+
+Every figure is worked out here from the weights and the corpus; none is typed in.
+"""
+
+import os
+import platform
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from tinyllm.training.evaluation import agreement, loss_by_position
+from tinyllm.training.job import Job
+from tinyllm.training.network import Network
+from tinyllm.training.parameters import Parameters
+
+
+def versions() -> dict[str, str]:
+    """Interpreter, numpy, its BLAS and the machine's kind."""
+    blas = [pool for pool in threadpool_info() if pool.get("user_api") == "blas"]
+    return {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "blas": ", ".join(
+            f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
+            for pool in blas
+        ),
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+    }
+
+
+def model_card(job: Job, parameters: Parameters, command: str, seconds: float) -> dict[str, Any]:
+    """The contents of card.json. Takes half a minute for a corpus of the library's size."""
+    network = Network(parameters)
+    loss = loss_by_position(network, job.corpus.validation)
+    manifest = job.corpus.manifest
+    card: dict[str, Any] = {
+        "parameters": parameters.config.n_parameters,
+        "command": command,
+        "validation": {
+            "nats_per_character": loss.mean,
+            "by_position": loss.bands,
+            "windows": loss.windows,
+            "window": parameters.config.context_length,
+        },
+        "training": {
+            "steps": job.plan.steps,
+            "characters_seen": job.plan.steps * job.plan.tokens_per_step,
+            "seconds": round(seconds, 1),
+            "plan": job.plan.to_json(),
+            "objective": job.identity["objective"],
+        },
+        "corpus": {key: manifest[key] for key in ("source", "sha256", "characters", "files")},
+        "versions": versions(),
+    }
+    if job.teacher:
+        compared = agreement(Network(job.teacher), network, job.corpus.validation)
+        card["agreement_with_teacher"] = asdict(compared)
+    return card

@@ -1,0 +1,138 @@
+"""`python -m tinyllm train`: the arguments, and from them a job, a run and a card."""
+
+import argparse
+import dataclasses
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+
+from threadpoolctl import threadpool_limits
+
+from tinyllm.config import PRESETS
+from tinyllm.errors import SettingError, WeightsError
+from tinyllm.training.card import model_card
+from tinyllm.training.checkpoint import load_parameters, read_state, write_text
+from tinyllm.training.corpus import library_corpus, text_corpus
+from tinyllm.training.job import Job
+from tinyllm.training.objectives import DIVERGENCE_UNTIL, Distillation
+from tinyllm.training.parameters import Parameters
+from tinyllm.training.run import Run, refuse_used, seconds_per_step
+from tinyllm.training.schedule import Plan
+from tinyllm.training.uptraining import converted
+
+MODELS = Path(__file__).parents[2] / "assets" / "models"
+OVERHEAD = 1.02  # checkpoints and looks at the validation text take about a fiftieth
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `train`."""
+    add = parser.add_argument
+    add("--preset", choices=list(PRESETS), default="target", help="model shape")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the run and the model")
+    length = parser.add_mutually_exclusive_group()
+    length.add_argument("--minutes", type=float, help="measure the speed, then plan that long")
+    length.add_argument("--steps", type=int, help="an exact number of steps")
+    add("--resume", action="store_true", help="go on with the run in --out")
+    add("--text", type=Path, metavar="FILE", help="learn this text, not the standard library")
+    add("--seed", type=int, default=0, help="the one source of chance")
+    add("--lr", type=float, default=4e-3, help="peak learning rate (default 0.004)")
+    add("--batch", type=int, default=2048, help="characters per step (default 2048)")
+    model = "a folder, or the name of a shipped model"
+    add("--init-from", metavar="MODEL", help=f"begin with these weights: {model}")
+    add("--distil-from", metavar="MODEL", help=f"learn this model's probabilities: {model}")
+    add(
+        "--divergence-until",
+        type=float,
+        default=DIVERGENCE_UNTIL,
+        metavar="SHARE",
+        help="share of a distillation's steps on the divergence, before the rejection rate",
+    )
+
+
+def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    """Train, telling `say` what happens; 0 when finished, 130 when interrupted."""
+    with threadpool_limits(1):
+        return _run(arguments, say)
+
+
+def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    folder = arguments.out
+    if not arguments.resume:
+        refuse_used(folder)
+    job = _job(arguments)
+    if arguments.steps is None and not arguments.resume:
+        folder.mkdir(parents=True, exist_ok=True)
+        speed = seconds_per_step(job, folder)
+        steps = max(1, int(arguments.minutes * 60 / (speed * OVERHEAD)))
+        say(f"{speed * 1e3:.1f} ms a step: {steps} steps in {arguments.minutes:g} minutes")
+        job = dataclasses.replace(job, plan=dataclasses.replace(job.plan, steps=steps))
+    work = Run(job, folder, arguments.resume)
+    if not work.train():
+        again = command_line(arguments, job.plan.steps)
+        say(f"Stopped after step {work.trainer.step} of {job.plan.steps}. To go on:")
+        say(f"  {again} --resume")
+        return 130
+    card = model_card(
+        job, work.trainer.parameters, command_line(arguments, job.plan.steps), work.seconds
+    )
+    write_text(folder / "card.json", json.dumps(card, indent=2) + "\n")
+    say(
+        f"{folder}: {card['validation']['nats_per_character']:.3f} nats a character on text "
+        "the model has not seen"
+    )
+    return 0
+
+
+def _job(arguments: argparse.Namespace) -> Job:
+    """The job that the arguments describe; its number of steps is provisional with --minutes."""
+    if arguments.steps is not None:
+        steps = arguments.steps
+    elif arguments.resume:
+        steps = int(read_state(arguments.out)["identity"]["plan"]["steps"])
+    elif arguments.minutes is None:
+        raise SettingError("give --minutes or --steps, or --resume to go on with a run")
+    elif not arguments.minutes > 0:
+        raise SettingError(f"--minutes must be above 0, not {arguments.minutes:g}")
+    else:
+        steps = 1000
+    config = PRESETS[arguments.preset]
+    plan = Plan(
+        steps=steps, seed=arguments.seed, peak_rate=arguments.lr, tokens_per_step=arguments.batch
+    )
+    if arguments.distil_from:
+        plan = dataclasses.replace(
+            plan, lengths=(config.context_length,), shares_first=(1.0,), shares_last=(1.0,)
+        )
+    return Job(
+        config=config,
+        plan=plan,
+        corpus=text_corpus(arguments.text) if arguments.text else library_corpus(),
+        initial=converted(_model(arguments.init_from), config) if arguments.init_from else None,
+        teacher=_model(arguments.distil_from) if arguments.distil_from else None,
+        distillation=Distillation(arguments.divergence_until),
+    )
+
+
+def _model(name: str) -> Parameters:
+    """Weights of a folder or of a shipped model. WeightsError names what there is to choose."""
+    for folder in (Path(name), MODELS / name):
+        if (folder / "config.json").exists():
+            return load_parameters(folder)
+    shipped = ", ".join(sorted(path.parent.name for path in MODELS.glob("*/config.json")))
+    raise WeightsError(
+        f"no model at {name}: give a folder with config.json and model.safetensors"
+        + (f", or one of {shipped}" if shipped else "")
+    )
+
+
+def command_line(arguments: argparse.Namespace, steps: int) -> str:
+    """The command that makes the same weights again: what was not left at its default."""
+    words = ["python -m tinyllm train", "--preset", arguments.preset, "--steps", str(steps)]
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    for key in ("text", "seed", "lr", "batch", "init_from", "distil_from", "divergence_until"):
+        value = getattr(arguments, key)
+        if value != parser.get_default(key):
+            words += ["--" + key.replace("_", "-"), shlex.quote(str(value))]
+    return " ".join([*words, "--out", shlex.quote(str(arguments.out))])
