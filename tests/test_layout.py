@@ -24,6 +24,7 @@ LEVELS = (
     ("config", "tokenizer"),
     ("layers", "folding"),
     ("model", "cache", "sampling"),
+    ("prompt",),
     ("generation", "speculative"),
     ("tinyllm",),
     ("training",),
@@ -146,6 +147,16 @@ def test_arrows_point_one_way(modules: dict[str, Module]) -> None:
 
 def test_only_ui_and_pages_draw(modules: dict[str, Module]) -> None:
     assert drawing_faults(modules) == []
+
+
+def test_requirements_are_what_is_imported(modules: dict[str, Module]) -> None:
+    """So that nothing is installed for nothing, or comes only because another package brings it."""
+    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    listed = {line.partition("~=")[0] for line in lines if not line.startswith("#")}
+    found = {
+        name.partition(".")[0] for m in modules.values() for _, name in imports(m, set(modules))
+    }
+    assert found - sys.stdlib_module_names - {"tinyllm"} == listed
 
 
 def test_no_import_cycle(modules: dict[str, Module]) -> None:
