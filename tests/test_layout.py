@@ -24,7 +24,7 @@ LEVELS = (
     ("config", "tokenizer"),
     ("layers", "folding"),
     ("model", "cache", "sampling"),
-    ("prompt",),
+    ("prompt", "loading"),
     ("generation", "speculative"),
     ("tinyllm",),
     ("training",),
