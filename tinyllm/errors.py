@@ -1,0 +1,40 @@
+"""Every error a user can cause, named. Each message says what is wrong and what would be right.
+
+All derive from TinyllmError, so a page or a command catches one class and shows its text.
+"""
+
+
+class TinyllmError(ValueError):
+    """Base of every error that a user's input can cause."""
+
+
+class ConfigError(TinyllmError):
+    """A model configuration that cannot be."""
+
+
+class WeightsError(TinyllmError):
+    """A weights file that is missing, damaged or of another shape."""
+
+
+class TokenError(TinyllmError):
+    """Text outside the alphabet, a token id outside the vocabulary, or an empty prompt."""
+
+
+class CacheOverflowError(TinyllmError):
+    """More tokens than the KV cache has room for."""
+
+
+class ContextOverflowError(TinyllmError):
+    """More tokens than the model has positions for."""
+
+
+class SettingError(TinyllmError):
+    """A setting (temperature, k, top-p, dtype, ...) outside its range."""
+
+
+class CorpusError(TinyllmError):
+    """A training text that is too short or mostly outside the alphabet."""
+
+
+class CheckpointError(TinyllmError):
+    """A training checkpoint that does not fit the run that resumes it."""

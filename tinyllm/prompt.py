@@ -1,0 +1,57 @@
+"""What a run is asked for: a prompt as token ids, stop tokens, and whether it all fits.
+
+Shared by plain and speculative decoding, so that both refuse the same things in the same words.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from tinyllm.config import ModelConfig
+from tinyllm.errors import ContextOverflowError, SettingError, TokenError
+from tinyllm.tokenizer import CharTokenizer
+
+Prompt = str | Sequence[int]
+Stop = str | Iterable[int]
+
+
+def prompt_tokens(prompt: Prompt, config: ModelConfig, max_new_tokens: int) -> list[int]:
+    """Token ids of a prompt, checked against the vocabulary and the context.
+
+    Raises TokenError for an empty or unknown prompt, SettingError for a bad max_new_tokens,
+    ContextOverflowError, with the numbers, when prompt and new tokens exceed the context.
+    """
+    tokens = token_ids(prompt, config)
+    if not tokens:
+        raise TokenError("the prompt is empty: give at least one character")
+    if max_new_tokens < 1:
+        raise SettingError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
+    total = len(tokens) + max_new_tokens
+    if total > config.context_length:
+        room = config.context_length - len(tokens)
+        raise ContextOverflowError(
+            f"prompt ({len(tokens)} tokens) and new tokens ({max_new_tokens}) come to {total}, "
+            f"and the context holds {config.context_length}: "
+            + (
+                f"ask for at most {room} new tokens"
+                if room > 0
+                else f"shorten the prompt to at most {config.context_length - 1} tokens"
+            )
+            + f", or shorten the prompt by {total - config.context_length}"
+            * (room > 0 and len(tokens) > total - config.context_length)
+        )
+    return tokens
+
+
+def stop_tokens(stop: Stop, config: ModelConfig) -> frozenset[int]:
+    """The tokens that end a run; the characters of a text, each by itself, or token ids."""
+    return frozenset(token_ids(stop, config))
+
+
+def token_ids(text: str | Iterable[int], config: ModelConfig) -> list[int]:
+    """Ids of a text or a checked copy of ids; TokenError for what the model does not know."""
+    if isinstance(text, str):
+        return CharTokenizer().encode(text)
+    tokens = [int(token) for token in text]
+    for token in tokens:
+        if not 0 <= token < config.vocab_size:
+            raise TokenError(f"token id {token} is outside 0..{config.vocab_size - 1}")
+    return tokens

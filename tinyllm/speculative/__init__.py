@@ -1,0 +1,16 @@
+"""Speculative decoding: drafters, the acceptance rule, the loop, its counters and its theory."""
+
+from tinyllm.speculative.counters import Counters
+from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
+from tinyllm.speculative.drafters import Drafter, ModelDrafter, NGramDrafter
+
+__all__ = [
+    "MAX_K",
+    "Counters",
+    "Drafter",
+    "ModelDrafter",
+    "NGramDrafter",
+    "Round",
+    "SpeculativeDecoder",
+    "speculate",
+]
