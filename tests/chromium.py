@@ -26,6 +26,11 @@ HOW_TO_GET_ONE = (
     " chromium; elsewhere: python -m playwright install chromium), or name it: CHROMIUM=/path/to/it"
 )
 
+HOW_TO_MEND_PLAYWRIGHT = (
+    "Playwright does not start. Install tests/requirements.txt; on Debian also: apt install"
+    " libatomic1"
+)
+
 
 def find() -> str | None:
     """The path of a browser that starts, or None. A CHROMIUM that does not start is an error."""
@@ -57,28 +62,49 @@ def starts(path: str) -> bool:
 
 def install() -> str | None:
     """Debian's package when root, else Playwright's own; each is tried before it is believed."""
-    playwright = [sys.executable, "-m", "playwright", "install", "chromium"]
-    if os.name == "posix" and os.geteuid() == 0 and shutil.which("apt-get"):
-        packages = ["chromium", "fonts-liberation"]
-        attempts = [
-            [["apt-get", "update"], ["apt-get", "install", "--yes", *packages]],
-            [[*playwright, "--with-deps"]],
-        ]
-    else:
-        attempts = [[playwright]]
+    if install_packages("chromium", "fonts-liberation") and (path := find()):
+        return path
+    as_root = ["--with-deps"] if is_debian_root() else []
+    execute(sys.executable, "-m", "playwright", "install", "chromium", *as_root)
+    return find()
+
+
+def install_packages(*names: str) -> bool:
+    """False when this is not Debian's root, or when apt-get fails."""
+    if not is_debian_root():
+        return False
+    execute("apt-get", "update")
+    return execute("apt-get", "install", "--yes", "--no-install-recommends", *names)
+
+
+def is_debian_root() -> bool:
+    return os.name == "posix" and os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def execute(*command: str) -> bool:
+    """Run a command, with its output where it does not mix with ours."""
+    print("$", *command, file=sys.stderr, flush=True)
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for commands in attempts:
-        for command in commands:
-            print("$", *command, file=sys.stderr, flush=True)
-            subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr)
-        if path := find():
-            return path
-    return None
+    run = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr)
+    return run.returncode == 0
+
+
+def driver_fault() -> str:
+    """Why Playwright itself does not start, or nothing. Its driver needs a library of its own."""
+    run = subprocess.run(
+        [sys.executable, "-m", "playwright", "--version"], capture_output=True, text=True
+    )
+    return "" if run.returncode == 0 else run.stderr.strip()
 
 
 def main() -> None:
+    may_install = "--install" in sys.argv[1:]
+    if driver_fault() and may_install:
+        install_packages("libatomic1")
+    if fault := driver_fault():
+        raise SystemExit(f"{fault}\n{HOW_TO_MEND_PLAYWRIGHT}")
     path = find()
-    if path is None and "--install" in sys.argv[1:]:
+    if path is None and may_install:
         path = install()
     if path is None:
         raise SystemExit(HOW_TO_GET_ONE)
