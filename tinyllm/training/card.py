@@ -55,7 +55,14 @@ def model_card(job: Job, parameters: Parameters, command: str, seconds: float) -
         "corpus": {key: manifest[key] for key in ("source", "sha256", "characters", "files")},
         "versions": versions(),
     }
+    sample = job.corpus.sample()
+    if len(sample) > parameters.config.context_length:
+        found = loss_by_position(network, sample)
+        card["sample_text"] = {"nats_per_character": found.mean, "windows": found.windows}
     if job.teacher:
-        compared = agreement(Network(job.teacher), network, job.corpus.validation)
+        teacher = Network(job.teacher)
+        compared = agreement(teacher, network, job.corpus.validation)
         card["agreement_with_teacher"] = asdict(compared)
+        if "sample_text" in card:
+            card["sample_text"] |= asdict(agreement(teacher, network, sample))
     return card

@@ -6,6 +6,7 @@ validation file is ever seen; a single text is split by position, its last tenth
 """
 
 import hashlib
+import itertools
 import sysconfig
 import tokenize
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ _SKIPPED = (
 SKIPPED_DIRECTORIES = frozenset([*_SKIPPED.split(" "), "__pycache__"])
 SKIPPED_PREFIX = "_sysconfigdata"  # written by the build, different on every machine
 LEAST_CHARACTERS = 20_000
+SAMPLE_CHARACTERS = 65_536  # of validation text that a card can be checked on
 LEAST_KNOWN = 0.9  # share of a text's symbols that the alphabet must cover
 
 
@@ -38,7 +40,12 @@ class SourceFile:
     @property
     def is_validation(self) -> bool:
         """One file in ten, by the hash of its relative path: nobody picks it by hand."""
-        return int(hashlib.sha256(self.path.encode()).hexdigest(), 16) % 10 == 0
+        return path_hash(self.path) % 10 == 0
+
+
+def path_hash(path: str) -> int:
+    """A number that only the path decides."""
+    return int(hashlib.sha256(path.encode()).hexdigest(), 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,17 @@ class Corpus:
     def sha256(self) -> str:
         """Hash of the filtered training and validation text."""
         return str(self.manifest["sha256"])
+
+    def sample(self, most: int = SAMPLE_CHARACTERS) -> Array:
+        """Whole validation files, in the order of their path's hash, `most` characters at most."""
+        sizes: dict[str, int] = self.manifest["validation_files"]
+        ends = dict(zip(sizes, itertools.accumulate(sizes.values()), strict=True))
+        chosen, total = [], 0
+        for path in sorted(sizes, key=path_hash):
+            if total + sizes[path] <= most:
+                chosen.append(self.validation[ends[path] - sizes[path] : ends[path]])
+                total += sizes[path]
+        return np.concatenate(chosen) if chosen else self.validation[:most]
 
 
 def keep_known(text: str) -> tuple[str, int]:
@@ -129,7 +147,7 @@ def _build(source: str, train: list[SourceFile], validation: list[SourceFile]) -
         "characters": {"train": len(texts[0]), "validation": len(texts[1])},
         "files": {"train": len(train), "validation": len(validation)},
         "dropped_characters": sum(file.dropped for file in both),
-        "train_files": [file.path for file in train],
-        "validation_files": [file.path for file in validation],
+        "train_files": {file.path: len(file.text) for file in train},
+        "validation_files": {file.path: len(file.text) for file in validation},
     }
     return Corpus(encode(texts[0]), encode(texts[1]), manifest)

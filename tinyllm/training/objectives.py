@@ -7,9 +7,8 @@ holds no state: the progress of the run, from 0 to 1, is an argument.
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from tinyllm.training.batches import FULL, Batch
+from tinyllm.errors import SettingError
+from tinyllm.training.batches import Batch
 from tinyllm.training.losses import cross_entropy, divergence, rejection
 from tinyllm.training.parameters import Array
 
@@ -37,10 +36,18 @@ class Distillation:
 
     divergence_until: float = DIVERGENCE_UNTIL
 
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.divergence_until <= 1.0:
+            raise SettingError(
+                f"the share of steps on the divergence must be from 0 to 1, "
+                f"not {self.divergence_until:g}"
+            )
+
     def __call__(self, logits: Array, batch: Batch, progress: float) -> float:
         """See Objective; the batch must carry the teacher's probabilities."""
         if batch.teacher is None:
             raise TypeError("distillation needs a batch with a teacher's probabilities")
-        teacher = batch.teacher.reshape(logits.shape) * np.array(1.0 / FULL, logits.dtype)
+        teacher = batch.teacher.reshape(logits.shape).astype(logits.dtype)
+        teacher /= teacher.sum(axis=-1, keepdims=True)  # rounded, they do not quite make one
         distance = divergence if progress < self.divergence_until else rejection
         return distance(logits, teacher)

@@ -118,6 +118,8 @@ class Run:
 
 
 def refuse_used(folder: Path) -> None:
-    """CheckpointError when a folder already holds a run."""
+    """CheckpointError when a folder already holds a run, or is no folder."""
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"{folder} is not a folder; give another --out")
     if (folder / CHECKPOINT).exists():
         raise CheckpointError(f"{folder} already holds a run; add --resume, or give another --out")

@@ -37,9 +37,11 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps < 1:
             raise SettingError(f"steps must be at least 1, not {self.steps}")
+        if self.seed < 0:
+            raise SettingError(f"the seed must be at least 0, not {self.seed}")
         if not self.peak_rate > 0:
             raise SettingError(f"the learning rate must be above 0, not {self.peak_rate}")
-        if self.tokens_per_step % self.tokens_at_once:
+        if self.tokens_per_step < 1 or self.tokens_per_step % self.tokens_at_once:
             raise SettingError(
                 f"tokens per step ({self.tokens_per_step}) must be a multiple of tokens at once "
                 f"({self.tokens_at_once})"

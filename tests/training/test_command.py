@@ -1,0 +1,169 @@
+"""The command from its arguments to a finished folder, and one line for whatever is wrong."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tinyllm.__main__ import main
+from tinyllm.config import PRESETS, ModelConfig
+from tinyllm.training import run as run_module
+from tinyllm.training.checkpoint import CHECKPOINT, load_parameters, save_model
+from tinyllm.training.job import fresh_generator
+from tinyllm.training.parameters import initialise
+
+ROOT = Path(__file__).parents[2]
+SENTENCE = "the draft proposes, the target disposes; "
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text.txt"
+    path.write_text(SENTENCE * 600, "utf-8")
+    return path
+
+
+@pytest.fixture
+def train(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Runs `train --preset draft --text ... --out ...` with further words; the exit code."""
+    monkeypatch.setattr(run_module, "WINDOWS_SEEN", 2)
+
+    def call(words: str) -> int:
+        start = f"train --preset draft --text {text} --out {tmp_path / 'out'} "
+        return main(shlex.split(start + words))
+
+    return call
+
+
+def test_trains_and_writes_a_model_and_its_card(train, tmp_path: Path, capsys) -> None:
+    assert train("--steps 2") == 0
+    folder = tmp_path / "out"
+    assert load_parameters(folder).config == PRESETS["draft"]
+    card = json.loads((folder / "card.json").read_text("utf-8"))
+    assert card["training"]["steps"] == 2
+    assert card["training"]["characters_seen"] == 4096
+    assert set(card["validation"]["by_position"]) == {"0-15", "16-63", "64-255", "256-511"}
+    assert card["corpus"]["source"] == "text file text.txt"
+    assert "nats a character" in capsys.readouterr().out
+    history = (folder / "history.jsonl").read_text("utf-8").splitlines()
+    assert json.loads(history[-1])["step"] == 2
+
+
+def test_cards_command_makes_the_same_weights(train, tmp_path: Path) -> None:
+    assert train("--steps 2 --seed 3 --lr 0.002") == 0
+    folder = tmp_path / "out"
+    weights = (folder / "model.safetensors").read_bytes()
+    command = json.loads((folder / "card.json").read_text("utf-8"))["command"]
+    words = shlex.split(command)
+    assert words[:4] == ["python", "-m", "tinyllm", "train"]
+    words[-1] = str(tmp_path / "again")
+    assert main(words[3:]) == 0
+    assert (tmp_path / "again/model.safetensors").read_bytes() == weights
+
+
+def test_minutes_become_steps(train, tmp_path: Path, capsys) -> None:
+    assert train("--minutes 0.01") == 0
+    said = capsys.readouterr().out
+    steps = json.loads((tmp_path / "out/run.json").read_text("utf-8"))["plan"]["steps"]
+    assert f"{steps} steps in 0.01 minutes" in said
+
+
+def test_distils_from_a_folder(train, tmp_path: Path) -> None:
+    save_model(tmp_path / "teacher", initialise(ModelConfig(n_layer=1), fresh_generator(1)))
+    assert train(f"--steps 2 --distil-from {tmp_path / 'teacher'}") == 0
+    card = json.loads((tmp_path / "out/card.json").read_text("utf-8"))
+    assert 0.0 < card["agreement_with_teacher"]["acceptance"] <= 1.0
+    assert f"--distil-from {tmp_path / 'teacher'}" in card["command"]
+
+
+def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
+    save_model(tmp_path / "first", initialise(PRESETS["draft"], fresh_generator(1)))
+    assert train(f"--steps 1 --lr 1e-9 --init-from {tmp_path / 'first'}") == 0
+    first, now = (load_parameters(tmp_path / name).vector for name in ("first", "out"))
+    assert abs(first - now).max() < 1e-6
+    assert (
+        main(
+            shlex.split(f"train --steps 1 --out {tmp_path / 'x'} --init-from {tmp_path / 'first'}")
+        )
+        == 2
+    )
+    assert "n_layer 1, but the preset asks for 4" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("", "give --minutes or --steps"),
+        ("--steps 0", "steps must be at least 1, not 0"),
+        ("--minutes -1", "--minutes must be above 0, not -1"),
+        ("--minutes nan", "--minutes must be above 0, not nan"),
+        ("--steps 1 --batch 1000", "tokens per step (1000) must be a multiple of"),
+        ("--steps 1 --lr 0", "learning rate must be above 0, not 0.0"),
+        ("--steps 1 --seed -1", "seed must be at least 0, not -1"),
+        ("--resume", "cannot read a checkpoint"),
+        ("--steps 1 --init-from nowhere", "no model at nowhere: give a folder"),
+        ("--steps 1 --distil-from nowhere", "no model at nowhere: give a folder"),
+        ("--steps 1 --divergence-until 2", "must be from 0 to 1, not 2"),
+        ("--steps 1 --text absent.txt", "cannot read absent.txt"),
+    ],
+)
+def test_what_is_wrong_takes_one_line(
+    train, words: str, named: str, capsys, tmp_path: Path
+) -> None:
+    assert train(words) == 2
+    said = capsys.readouterr().err
+    assert named in said
+    assert said.startswith("python -m tinyllm train: ")
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_in_use_is_refused(train, tmp_path: Path, capsys) -> None:
+    assert train("--steps 1") == 0
+    weights = (tmp_path / "out" / CHECKPOINT).read_bytes()
+    assert train("--steps 1") == 2
+    assert "already holds a run; add --resume" in capsys.readouterr().err
+    assert train("--steps 2 --resume") == 2
+    assert "plan.steps is 1 there and 2 here" in capsys.readouterr().err
+    assert (tmp_path / "out" / CHECKPOINT).read_bytes() == weights
+    assert train("--resume") == 0  # finished already: only the card is made again
+
+
+def test_out_that_is_a_file_is_named(train, tmp_path: Path, capsys) -> None:
+    (tmp_path / "out").write_text("a file")
+    assert train("--steps 1") == 2
+    assert "out is not a folder" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a signal is sent to another process")
+def test_interrupt_saves_and_says_how_to_resume(text: Path, tmp_path: Path) -> None:
+    words = ["-m", "tinyllm", "train", "--preset", "draft", "--text", str(text), "--steps", "3000"]
+    folder = tmp_path / "out"
+    process = subprocess.Popen(
+        [sys.executable, *words, "--out", str(folder)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    deadline = time.monotonic() + 60
+    while not (folder / "run.json").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    time.sleep(0.7)
+    process.send_signal(signal.SIGINT)
+    said, shown = process.communicate(timeout=60)
+    assert process.returncode == 130, shown
+    assert "Traceback" not in shown
+    assert "Stopped after step" in said
+    assert "--steps 3000" in said.splitlines()[-1]
+    assert said.rstrip().endswith("--resume")
+    assert (folder / CHECKPOINT).exists()
