@@ -16,7 +16,6 @@ from tinyllm.training.checkpoint import load_parameters, read_state, write_text
 from tinyllm.training.corpus import library_corpus, text_corpus
 from tinyllm.training.job import Job
 from tinyllm.training.objectives import DIVERGENCE_UNTIL, Distillation
-from tinyllm.training.parameters import Parameters
 from tinyllm.training.run import Run, refuse_used, seconds_per_step
 from tinyllm.training.schedule import Plan
 from tinyllm.training.uptraining import converted
@@ -73,15 +72,21 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
         say(f"Stopped after step {work.trainer.step} of {job.plan.steps}. To go on:")
         say(f"  {again} --resume")
         return 130
-    card = model_card(
-        job, work.trainer.parameters, command_line(arguments, job.plan.steps), work.seconds
-    )
-    write_text(folder / "card.json", json.dumps(card, indent=2) + "\n")
-    say(
-        f"{folder}: {card['validation']['nats_per_character']:.3f} nats a character on text "
-        "the model has not seen"
-    )
+    _write_card(arguments, work, say)
     return 0
+
+
+def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], object]) -> None:
+    command = command_line(arguments, work.job.plan.steps)
+    card = model_card(work.job, work.trainer.parameters, command, work.seconds)
+    if arguments.init_from:
+        before = _folder(arguments.init_from) / "card.json"
+        if before.exists():
+            first = json.loads(before.read_text("utf-8"))
+            card["first_weights"] = {key: first[key] for key in ("command", "validation")}
+    write_text(work.folder / "card.json", json.dumps(card, indent=2) + "\n")
+    nats = card["validation"]["nats_per_character"]
+    say(f"{work.folder}: {nats:.3f} nats a character on text the model has not seen")
 
 
 def _job(arguments: argparse.Namespace) -> Job:
@@ -108,17 +113,19 @@ def _job(arguments: argparse.Namespace) -> Job:
         config=config,
         plan=plan,
         corpus=text_corpus(arguments.text) if arguments.text else library_corpus(),
-        initial=converted(_model(arguments.init_from), config) if arguments.init_from else None,
-        teacher=_model(arguments.distil_from) if arguments.distil_from else None,
+        initial=converted(load_parameters(_folder(arguments.init_from)), config)
+        if arguments.init_from
+        else None,
+        teacher=load_parameters(_folder(arguments.distil_from)) if arguments.distil_from else None,
         distillation=Distillation(arguments.divergence_until),
     )
 
 
-def _model(name: str) -> Parameters:
-    """Weights of a folder or of a shipped model. WeightsError names what there is to choose."""
+def _folder(name: str) -> Path:
+    """A model's folder, or that of a shipped model. WeightsError names what there is."""
     for folder in (Path(name), MODELS / name):
         if (folder / "config.json").exists():
-            return load_parameters(folder)
+            return folder
     shipped = ", ".join(sorted(path.parent.name for path in MODELS.glob("*/config.json")))
     raise WeightsError(
         f"no model at {name}: give a folder with config.json and model.safetensors"
