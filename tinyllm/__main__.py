@@ -9,7 +9,7 @@ from tinyllm.training import command as train
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 when done, 2 when the input was wrong."""
+    """Run a command; 0 when done, 2 when the input was wrong, 130 when interrupted."""
     parser = argparse.ArgumentParser(prog="python -m tinyllm", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     train_parser = commands.add_parser("train", help="train a model")
@@ -21,6 +21,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TinyllmError as error:
         print(f"{parser.prog} {parsed.command}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
