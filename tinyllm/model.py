@@ -21,6 +21,7 @@ from tinyllm.layers import (
     normalise_rows,
     scaled_gelu,
 )
+from tinyllm.tokenizer import CharTokenizer
 
 COMPUTE_DTYPES = ("float32", "float64")
 
@@ -41,6 +42,7 @@ class Transformer:
         self.config = config
         self.name = name
         self.dtype = np.dtype(dtype)
+        self.tokenizer = CharTokenizer()
         self._weights = fold(weights, config, self.dtype)
 
     def new_cache(self, dtype: str | None = None, capacity: int | None = None) -> DenseCache:
@@ -65,6 +67,8 @@ class Transformer:
             raise TokenError("forward needs at least one token")
         if min(tokens) < 0 or max(tokens) >= self.config.vocab_size:
             raise TokenError(f"token ids must lie in 0..{self.config.vocab_size - 1}")
+        if rows is not None and not 0 <= rows <= n_new:
+            raise SettingError(f"rows must lie in 0..{n_new}, the number of new tokens")
         start = 0 if cache is None else cache.length
         if start + n_new > self.config.context_length:
             raise ContextOverflowError(

@@ -10,7 +10,7 @@ from tinyllm.sampling import Distribution
 
 def acceptance_probability(p: Distribution, q: Distribution, token: int) -> float:
     """min(1, p(x) / q(x)) for a token x drawn from q, so q(x) > 0."""
-    return min(1.0, float(p[token] / q[token]))
+    return min(1.0, float(p[token]) / float(q[token]))
 
 
 def residual(p: Distribution, q: Distribution) -> Distribution:

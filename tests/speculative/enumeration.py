@@ -1,0 +1,55 @@
+"""Every outcome of a run with its exact probability: a sampler that takes all branches.
+
+A run is repeated with a script of choices; where the script ends, the sampler takes the first
+possible choice and notes the others, which become scripts of their own. The run itself is the
+real one: only the uniform numbers are replaced.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable
+from math import fsum
+
+import numpy as np
+
+
+class ScriptedSampler:
+    """Follows a script, then always takes the first possible choice."""
+
+    def __init__(self, script: tuple[int, ...]) -> None:
+        self.script = script
+        self.taken: list[int] = []
+        self.weight = 1.0
+        self.alternatives: list[tuple[int, ...]] = []
+
+    def draw(self, p: np.ndarray) -> int:
+        return self._choose(p)
+
+    def accept(self, probability: float) -> bool:
+        return bool(self._choose(np.array([1 - probability, probability])))
+
+    def _choose(self, p: np.ndarray) -> int:
+        step = len(self.taken)
+        if step < len(self.script):
+            choice = self.script[step]
+        else:
+            choice, *others = np.flatnonzero(p).tolist()
+            self.alternatives += [(*self.taken, other) for other in others]
+        self.taken.append(choice)
+        self.weight *= p[choice]
+        return choice
+
+
+def law(run: Callable[[ScriptedSampler], tuple[int, ...]]) -> dict[tuple[int, ...], float]:
+    """The law of what `run` returns, over all choices of its sampler."""
+    weights = defaultdict(list)
+    scripts: list[tuple[int, ...]] = [()]
+    while scripts:
+        sampler = ScriptedSampler(scripts.pop())
+        outcome = run(sampler)
+        weights[outcome].append(sampler.weight)
+        scripts += sampler.alternatives
+    return {outcome: fsum(parts) for outcome, parts in weights.items()}
+
+
+def largest_difference(one: dict, other: dict) -> float:
+    return max(abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one | other)

@@ -1,0 +1,215 @@
+"""The loop's state: caches, stops, caps, and the faults that other engines had."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tinyllm.cache import CACHE_DTYPES
+from tinyllm.config import ModelConfig
+from tinyllm.errors import SettingError
+from tinyllm.generation import generate
+from tinyllm.model import random_model
+from tinyllm.sampling import RandomSampler, Sampling
+from tinyllm.speculative import Counters, ModelDrafter, NGramDrafter, SpeculativeDecoder, speculate
+from tinyllm.speculative.drafters import Proposal, RunShape
+
+PROMPT = "    def __init__(self, "
+
+
+def decoder(target, drafter, prompt=PROMPT, temperature=0.7, stops=frozenset(), **settings):
+    tokens = target.tokenizer.encode(prompt)
+    run = RunShape(512, target.config.vocab_size, Sampling(temperature))
+    return SpeculativeDecoder(
+        target, drafter, tokens, run, stops, RandomSampler(settings.pop("seed", 0)), **settings
+    )
+
+
+def tokens_of(events):
+    return [token for event in events for token in event.tokens]
+
+
+class Fixed:
+    """A drafter that proposes given tokens with given certainty, round after round."""
+
+    def __init__(self, tokens, vocab_size=96):
+        self.tokens, self.vocab_size = tokens, vocab_size
+
+    def start(self, prompt, run):
+        return self
+
+    def propose(self, sequence, k, sampler):
+        return Proposal(self.tokens[:k], [np.eye(self.vocab_size)[t] for t in self.tokens[:k]])
+
+    def commit(self, sequence):
+        pass
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("k", [1, 2, 5, 8])
+def test_a_model_drafting_for_itself_accepts_every_token(target64, k, temperature):
+    """Fails when full acceptance leaves the draft cache without the last proposed token."""
+    loop = decoder(target64, ModelDrafter(target64), temperature=temperature)
+    for _ in range(12):
+        event = loop.round(k)
+        assert (event.accepted, event.closing) == (k, "bonus")
+        assert loop.cache.length == loop.draft.cache.length == len(loop.sequence) - 1
+
+
+@pytest.mark.parametrize("k", [0, 1, 4])
+def test_both_caches_end_each_round_at_the_same_length(target, draft, k):
+    loop = decoder(target, ModelDrafter(draft), temperature=1.0)
+    closings = set()
+    for _ in range(25):
+        closings.add(loop.round(k).closing)
+        assert loop.cache.length == loop.draft.cache.length == len(loop.sequence) - 1
+    assert closings == ({"bonus"} if k == 0 else {"bonus", "corrected"})
+
+
+def test_rounds_without_proposals_still_feed_the_draft(target64):
+    loop = decoder(target64, ModelDrafter(target64), temperature=0.0)
+    for k in (3, 0, 0, 3, 0, 3):
+        assert loop.round(k).accepted == k
+
+
+@pytest.mark.parametrize("dtype", CACHE_DTYPES)
+def test_rollback_equals_a_fresh_prefill(target, draft, dtype):
+    """The committed tokens one call at a time, in a cache that never held a rejected one."""
+    loop = decoder(target, ModelDrafter(draft, dtype), temperature=1.0, kv_dtype=dtype)
+    for _ in range(20):
+        loop.round(5)
+    for model, cache in ((target, loop.cache), (draft, loop.draft.cache)):
+        fresh = model.new_cache(dtype)
+        model.forward(loop.sequence[:-1], fresh)
+        assert cache.length == fresh.length
+        for (keys, values), (new_keys, new_values) in zip(cache.layers, fresh.layers, strict=True):
+            for one, other in ((keys, new_keys), (values, new_values)):
+                held, expected = one.read(cache.length), other.read(cache.length)
+                # float32 sums in another order; in int8 that may move a value by one code.
+                step = {"float32": 2e-5, "float16": 2e-3, "int8": 1.02 / 127}[dtype]
+                assert np.abs(held - expected).max() <= step * np.abs(expected).max()
+
+
+def test_a_stop_token_inside_an_accepted_block_ends_the_output_there(target):
+    greedy = [token.id for token in generate(target, PROMPT, max_new_tokens=6)]
+    stop = greedy[2]
+    first = greedy.index(stop)
+    events = list(speculate(target, Fixed(greedy), PROMPT, k=5, stop=[stop], max_new_tokens=40))
+    assert tokens_of(events) == greedy[: first + 1]
+    assert events[-1].closing == "stopped"
+    assert events[-1].accepted == events[-1].tested == first + 1
+
+
+@pytest.mark.parametrize("k", range(1, 9))
+def test_stops_and_caps_are_those_of_plain_decoding(target64, draft64, k):
+    """A length cap never hides a stop, and a stop never hides behind a cap."""
+    for cap in range(1, 40, 3):
+        settings = {"max_new_tokens": cap, "stop": "\n"}
+        plain = [token.id for token in generate(target64, PROMPT, **settings)]
+        assert tokens_of(speculate(target64, draft64, PROMPT, k=k, **settings)) == plain
+
+
+@pytest.mark.parametrize("drafter", ["draft", "n-gram"])
+def test_a_run_makes_exactly_the_tokens_asked_for(target, draft, drafter):
+    chosen = draft if drafter == "draft" else NGramDrafter()
+    for k, cap in itertools.product((1, 4, 8), (1, 2, 7, 30)):
+        events = list(
+            speculate(target, chosen, PROMPT, k=k, max_new_tokens=cap, temperature=1.0, seed=cap)
+        )
+        assert len(tokens_of(events)) == cap
+        assert all(len(event.proposed) <= k for event in events)
+        assert [e.position for e in events] == list(
+            itertools.accumulate((len(e.tokens) for e in events[:-1]), initial=len(PROMPT))
+        )
+
+
+def test_k_is_clipped_at_the_end_of_the_context(target, draft):
+    prompt = [7] * 500
+    assert len(tokens_of(speculate(target, draft, prompt, k=8, max_new_tokens=12))) == 12
+
+
+def test_a_draft_with_a_shorter_context_stops_proposing(target):
+    short = random_model(ModelConfig(context_length=30, n_layer=1, n_head=2, n_kv_head=2, width=48))
+    events = list(speculate(target, short, PROMPT, k=4, max_new_tokens=40))
+    assert len(tokens_of(events)) == 40
+    assert events[0].proposed
+    assert not events[-1].proposed
+    longer_than_the_draft_knows = list(speculate(target, short, [7] * 50, k=4, max_new_tokens=9))
+    assert len(tokens_of(longer_than_the_draft_knows)) == 9
+
+
+def test_accepts_count_only_up_to_the_first_rejection(target):
+    """Verdicts right, wrong, right, right count 1."""
+    greedy = [token.id for token in generate(target, PROMPT, max_new_tokens=4)]
+    wrong = (greedy[1] + 1) % 96
+    event = next(speculate(target, Fixed([greedy[0], wrong, *greedy[2:]]), PROMPT, k=4))
+    assert (event.accepted, event.tested) == (1, 2)
+    assert list(event.tokens) == greedy[:2]
+    assert event.closing == "corrected"
+
+
+def test_temperature_and_filters_apply_to_both_distributions(target, draft):
+    for event in speculate(target, draft, PROMPT, k=3, temperature=0.8, top_k=5, max_new_tokens=30):
+        assert (np.count_nonzero(event.p, axis=1) <= 5).all()
+        assert (np.count_nonzero(event.q, axis=1) <= 5).all()
+        assert np.allclose(event.p.sum(axis=1), 1, rtol=0, atol=1e-12)
+        assert event.p.shape == (len(event.proposed) + 1, 96)
+        assert event.q.shape == (len(event.proposed), 96)
+
+
+def test_token_zero_is_proposed_accepted_and_drawn(target):
+    always_newline = Fixed([0, 0, 0])
+    events = list(speculate(target, always_newline, "x = 1", k=3, temperature=1.5, seed=1))
+    assert any(event.accepted for event in events)
+    assert 0 in tokens_of(events)
+
+
+def test_a_vocabulary_of_one():
+    config = ModelConfig(vocab_size=1, context_length=64, n_layer=1, width=8, n_head=1, n_kv_head=1)
+    model = random_model(config)
+    events = list(speculate(model, model, [0], k=3, max_new_tokens=10, temperature=1.0))
+    assert tokens_of(events) == [0] * 10
+    assert Counters.of(events).acceptance_rate == 1.0
+
+
+def test_rejected_tokens_never_enter_the_n_gram_index(target):
+    loop = decoder(target, NGramDrafter(longest=4, shortest=1), temperature=1.2)
+    for _ in range(60):
+        loop.round(4)
+    for n_gram, place in loop.draft._follower.items():
+        assert tuple(loop.sequence[place - len(n_gram) : place]) == n_gram
+
+
+def test_n_grams_prefer_the_longest_and_then_the_latest_match():
+    draft = NGramDrafter(longest=3, shortest=1).start(
+        [1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3], RunShape(64, 96, Sampling())
+    )
+    assert draft.propose([1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3], 2, None).tokens == [9, 2]
+    assert draft.propose([1, 2, 3, 9, 2, 3, 8, 5, 7, 2, 3], 2, None).tokens == [8, 5]
+    assert draft.propose([4, 4], 2, None).tokens == []
+
+
+def test_a_repeating_stretch_is_proposed_beyond_its_end():
+    sequence = [5, 6, 5, 6]
+    draft = NGramDrafter(longest=2, shortest=2).start(sequence, RunShape(64, 96, Sampling()))
+    assert draft.propose(sequence, 5, None).tokens == [5, 6, 5, 6, 5]
+
+
+def test_the_same_seed_gives_the_same_run(target, draft):
+    runs = [
+        tokens_of(speculate(target, draft, PROMPT, k=4, temperature=1.0, seed=seed))
+        for seed in (3, 3, 4)
+    ]
+    assert runs[0] == runs[1] != runs[2]
+
+
+@pytest.mark.parametrize("k", [0, -1, 65])
+def test_k_outside_its_range_is_refused(target, draft, k):
+    with pytest.raises(SettingError, match=r"k must lie in 1\.\.64 proposals per round"):
+        speculate(target, draft, PROMPT, k=k)
+
+
+def test_a_draft_of_another_alphabet_is_refused(target):
+    other = random_model(ModelConfig(vocab_size=95))
+    with pytest.raises(SettingError, match="95 symbols and the target 96"):
+        speculate(target, other, PROMPT)

@@ -1,0 +1,28 @@
+"""The prompts that measurements share: line starts of the validation text, unseen in training."""
+
+from pathlib import Path
+
+from tinyllm.errors import CorpusError
+
+VALIDATION_TEXT = Path(__file__).parents[2] / "assets" / "texts" / "validation.txt"
+
+
+def validation_text() -> str:
+    """Source code that no shipped model was trained on."""
+    return VALIDATION_TEXT.read_text("ascii")
+
+
+def validation_prompts(count: int = 8, length: int = 16, text: str | None = None) -> list[str]:
+    """`count` prompts of `length` characters, evenly spread over the text.
+
+    Each is the start of a line of at least that length. Raises CorpusError when the text has
+    fewer such lines.
+    """
+    lines = (text if text is not None else validation_text()).splitlines()
+    starts = [line[:length] for line in lines if len(line.rstrip()) >= length]
+    starts = [start for start in starts if start.strip()]
+    if len(starts) < count:
+        raise CorpusError(
+            f"the text has {len(starts)} lines of {length} characters and more; {count} are needed"
+        )
+    return [starts[(2 * i + 1) * len(starts) // (2 * count)] for i in range(count)]
