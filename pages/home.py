@@ -1,0 +1,54 @@
+"""Home: the race. One prompt, three ways to decode it, measured just now."""
+
+from tinyllm.experiments.race import RaceRecord, race, table, tokens_read
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.generation import generate
+from tinyllm.speculative import speculate
+from tinyllm.ui import controls, findings, layout, state
+from tinyllm.ui.lanes import race_lanes
+from tinyllm.ui.navigation import ensure_entry
+from tinyllm.ui.text import _
+
+ensure_entry()
+PAGE = "home"
+
+layout.heading(
+    _("A cache makes the same text many times faster; a draft saves calls on top"),
+    _("One prompt, one model, three ways to decode it, measured just now and replayed slowly."),
+)
+
+
+def begin(config: RunConfig) -> state.Play[RaceRecord]:
+    """The measured race; it is over in about a second and replayed slowly."""
+    events = race(config, state.model(config.target), state.drafter(config))
+    return state.Play(config, events, RaceRecord())
+
+
+play = controls.control_row(
+    PAGE,
+    ("k", "tokens"),
+    ("prompt", "kv_heads", "kv_dtype", "drafter"),
+    begin,
+    at_once=True,
+    temperature=0.0,
+)
+config, record = play.config, play.result.lanes
+race_lanes(record, config.prompt, "race", identity=str(id(play)))
+layout.notice(findings.race(record))
+layout.timing(play.began, record[0].tokens_per_second.count)
+read_uncached, read_cached = tokens_read(config)
+layout.below(
+    reading=_(
+        "Without a cache, making token t of N after a prompt of P reads all the tokens before "
+        "it again, so the work grows with the square of N. With the cache a step reads one. "
+        "Speculation makes fewer steps: a call of the target gives between 1 and k + 1 tokens."
+    ),
+    formula=(
+        r"\sum_{t=1}^{N} (P + t - 1) \quad\text{tokens read, against}\quad P + N - 1",
+        rf"{read_uncached:,} \quad\text{{against}}\quad {read_cached:,}",
+    ),
+    code=(generate, speculate),
+    sources=layout.SOURCES,
+    export={"lanes": table(record)},
+    settings=config,
+)

@@ -1,0 +1,66 @@
+"""KV cache: what it saves at every position, how it fills up, and what it weighs."""
+
+import streamlit as st
+
+from tinyllm.cache import DenseCache
+from tinyllm.experiments.kv_cache import REPEATS, CacheRecord, cache_size, step_times, table
+from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
+from tinyllm.ui import controls, figures, findings, formulas, layout, state
+from tinyllm.ui.navigation import ensure_entry
+from tinyllm.ui.plot import plot
+from tinyllm.ui.text import _, format_bytes, format_seconds
+
+ensure_entry()
+PAGE = "kv_cache"
+
+
+def begin(config: RunConfig) -> state.Play[CacheRecord]:
+    """A run to watch, one measured position at a time."""
+    return state.Play(config, step_times(config, state.model(config.target)), CacheRecord())
+
+
+def show() -> None:
+    """Everything that moves: the chart with the cache below it, tiles, what to notice."""
+    rows = state.step(PAGE, play).rows
+    last = rows[-1]
+    chart, tiles = st.columns([4, 1])
+    with chart:
+        figure = figures.cache_figure(rows, shape, CONTEXT_LENGTH)
+        plot(figure, "cache_chart", alt=findings.cache_chart(last), height=430)
+    with tiles:
+        st.metric(_("A step with the cache"), format_seconds(last.cached.median))
+        st.metric(_("Recomputing everything"), format_seconds(last.uncached.median))
+        st.metric(_("The cache holds"), format_bytes(last.used_bytes))
+    layout.notice(findings.cache(last))
+
+
+layout.heading(_("Without a cache, every token pays for all the tokens before it"))
+play = controls.control_row(
+    PAGE,
+    ("kv_dtype", "kv_heads"),
+    ("prompt", "temperature", "seed", "top_k", "top_p"),
+    begin,
+    tokens=8,
+)
+config = play.config
+model = state.model(config.target)
+shape = model.config
+state.ticking(show, play)
+layout.timing(play.began, REPEATS)
+
+size = cache_size(model, config.kv_dtype, CONTEXT_LENGTH)
+layout.below(
+    reading=_(
+        "The cache keeps a key and a value for every layer (L), KV head (G) and token (S), each "
+        "of D numbers of b bytes, and for int8 a float16 scale (s = 2). Below, the formula for a "
+        "full context beside the cache's own count and the sum of its arrays' nbytes."
+    ),
+    formula=(
+        formulas.CACHE_BYTES,
+        formulas.cache_bytes(shape, CONTEXT_LENGTH, config.kv_dtype, size),
+    ),
+    code=(DenseCache,),
+    sources=layout.SOURCES,
+    export={"steps": table(play.result.rows)},
+    settings=config,
+)

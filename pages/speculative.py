@@ -1,0 +1,83 @@
+"""Speculative decoding: draft k tokens, check them in one call, watch what is kept."""
+
+import streamlit as st
+
+from tinyllm.experiments.kv_cache import cache_size
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.speculative import PAIRS, Record, points_table, rounds_table, watch
+from tinyllm.speculative import SpeculativeDecoder, acceptance, theory
+from tinyllm.ui import controls, figures, findings, formulas, layout, state
+from tinyllm.ui.navigation import ensure_entry
+from tinyllm.ui.plot import plot
+from tinyllm.ui.strip import token_strip
+from tinyllm.ui.text import _
+
+ensure_entry()
+PAGE = "speculative"
+HEIGHT = 300
+
+
+def begin(config: RunConfig) -> state.Play[Record]:
+    """A run to watch; until measured anew, the points by k and the speed are those of before."""
+    before = state.store(PAGE).get(config)
+    record = Record() if before is None else before.result.restarted()
+    events = watch(config, state.model(config.target), state.drafter(config))
+    return state.Play(config, events, record)
+
+
+def show() -> None:
+    """Everything that moves: strip, charts, tiles, what to notice."""
+    record = state.step(PAGE, play)
+    token_strip(record.rows, "strip", following=play.watched and play.running)
+    live, curve, tiles = st.columns([2.1, 1.9, 1])
+    with live:
+        figure = figures.rounds_figure(record.rows, config, full_bytes)
+        plot(figure, "rounds_chart", alt=findings.rounds_chart(record), height=HEIGHT)
+    with curve:
+        figure = figures.curve_figure(record, config.k)
+        plot(figure, "curve_chart", alt=findings.curve_chart(record), height=HEIGHT)
+    with tiles:
+        layout.speculative_tiles(record)
+    layout.notice(findings.speculative(record, config))
+
+
+layout.heading(_("Draft k tokens, check them in one call: fewer calls, the same output law"))
+play = controls.control_row(
+    PAGE,
+    ("k", "temperature", "kv_dtype", "kv_heads"),
+    ("prompt", "drafter", "tokens", "seed", "top_k", "top_p"),
+    begin,
+)
+config, record = play.config, play.result
+full_bytes = cache_size(
+    state.model(config.target), config.kv_dtype, len(config.prompt) + config.tokens
+).nbytes
+state.ticking(show, play)
+layout.timing(play.began, PAIRS)
+
+counters = record.counters
+alpha = counters.acceptance_rate or 0.0
+layout.below(
+    reading=_(
+        "A round proposes k tokens x drawn from q. The target gives p at every place in one "
+        "call; x is accepted with probability min(1, p(x)/q(x)), and a refused place is drawn "
+        "anew from max(0, p - q), normalised. What comes out has exactly the law p. If every "
+        "proposal were accepted with the same probability α, independently, Eq. 1 would hold "
+        "exactly; the measured points show how far that is from true."
+    ),
+    formula=(
+        formulas.TOKENS_PER_CALL,
+        formulas.tokens_per_call(alpha, config.k, counters),
+        formulas.speedup(record.comparison),
+    ),
+    code=(
+        acceptance.acceptance_probability,
+        acceptance.residual,
+        SpeculativeDecoder.round,
+        theory.tokens_per_call,
+    ),
+    sources=layout.SOURCES,
+    export={"rounds": rounds_table(record), "by_k": points_table(record)},
+    settings=config,
+    numbers=findings.counter_rows(counters),
+)

@@ -1,0 +1,157 @@
+"""What a cache saves and what it costs: step time against position, and bytes.
+
+At chosen positions of one real generation, a step with the cache and a step that recomputes
+everything are timed in turn. The cache's size is told three ways that must agree: the formula,
+the bytes of the positions held, and the nbytes of the arrays. Draws nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinyllm.cache import DenseCache
+from tinyllm.config import ModelConfig
+from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
+from tinyllm.experiments.timing import Spread
+from tinyllm.generation import generate
+from tinyllm.model import Transformer
+from tinyllm.tokenizer import CharTokenizer
+
+ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1}
+ROWS, REPEATS = 18, 5  # positions measured, and times each
+SCALE_BYTES = {"float32": 0, "float16": 0, "int8": 2}  # one float16 per head and position
+
+
+def formula_bytes(config: ModelConfig, tokens: int, dtype: str) -> int:
+    """2 L G S (D bytes + scale): keys and values of S tokens."""
+    per_head = config.head_dim * ELEMENT_BYTES[dtype] + SCALE_BYTES[dtype]
+    return 2 * config.n_layer * config.n_kv_head * tokens * per_head
+
+
+@dataclass(frozen=True, slots=True)
+class CacheRow:
+    """The measurements at one position of the sequence."""
+
+    position: int  # S, tokens held before the step
+    text: str  # characters made since the row before
+    cached: Spread  # seconds of one step
+    uncached: Spread
+    used_bytes: int
+    fill: NDArray[np.float32]  # (L G, new positions): size of the key vectors, for showing
+
+
+@dataclass(slots=True)
+class CacheRecord:
+    """The rows so far."""
+
+    rows: list[CacheRow] = field(default_factory=list)
+
+    def take(self, row: CacheRow) -> bool:
+        """Take one row in; each is worth drawing."""
+        self.rows.append(row)
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSize:
+    """The whole cache's size, told three ways."""
+
+    formula: int
+    nbytes: int
+    arrays: int  # sum of array.nbytes
+
+    @property
+    def agree(self) -> bool:
+        return self.formula == self.nbytes == self.arrays
+
+
+def cache_size(model: Transformer, dtype: str, capacity: int) -> CacheSize:
+    """The size of a new cache of `capacity` tokens."""
+    cache = model.new_cache(dtype, capacity)
+    arrays = sum(array.nbytes for array in cache.stored_arrays.values())
+    return CacheSize(formula_bytes(model.config, capacity, dtype), cache.nbytes, arrays)
+
+
+def positions(config: RunConfig, rows: int = ROWS) -> list[int]:
+    """Evenly spaced positions to measure, from the first new token to the context's last."""
+    first, last = len(config.prompt), CONTEXT_LENGTH - 1
+    return sorted({round(position) for position in np.linspace(first, last, rows)})
+
+
+def step_times(
+    config: RunConfig, model: Transformer, rows: int = ROWS, repeats: int = REPEATS
+) -> Iterator[CacheRow]:
+    """Generate until the context is full and, at each measured position, time a step both ways.
+
+    The run's own number of tokens is not used.
+    """
+    prompt = CharTokenizer().encode(config.prompt)
+    new_tokens = CONTEXT_LENGTH - len(prompt)
+    made = generate(
+        model, prompt, max_new_tokens=new_tokens, kv_dtype=config.kv_dtype, **config.sampling
+    )
+    cache = model.new_cache(config.kv_dtype, CONTEXT_LENGTH)
+    sequence = list(prompt)
+    cache_from = 0
+    for position in positions(config, rows):
+        # Position S holds the tokens before it; the token at S is the one the step feeds.
+        wanted = position + 1 - len(sequence)
+        new = [token.id for token in islice(made, wanted)]
+        sequence += new
+        model.forward(sequence[cache_from:position], cache)
+        fill = _key_sizes(model.config, cache, cache_from, position)
+        cached, uncached = _both_ways(model, sequence[: position + 1], cache, repeats)
+        yield CacheRow(
+            position, CharTokenizer().decode(new), cached, uncached, cache.used_nbytes, fill
+        )
+        cache_from = position
+
+
+def _both_ways(
+    model: Transformer, sequence: list[int], cache: DenseCache, repeats: int
+) -> tuple[Spread, Spread]:
+    """Seconds of the step that feeds the last token: with the cache, and from nothing."""
+    held = cache.length
+    seconds: dict[str, list[float]] = {"cached": [], "uncached": []}
+    for _ in range(repeats):
+        start = perf_counter()
+        model.forward(sequence[-1:], cache)
+        seconds["cached"].append(perf_counter() - start)
+        cache.truncate(held)
+        start = perf_counter()
+        model.forward(sequence, rows=1)
+        seconds["uncached"].append(perf_counter() - start)
+    return Spread.of(seconds["cached"]), Spread.of(seconds["uncached"])
+
+
+def _key_sizes(
+    config: ModelConfig, cache: DenseCache, start: int, stop: int
+) -> NDArray[np.float32]:
+    """(L G, stop - start): length of each stored key vector, relative to its head's mean."""
+    sizes = []
+    for storage, _values in cache.layers:
+        keys = storage.read(stop)  # (G, D, S)
+        lengths = np.linalg.norm(keys, axis=1)  # (G, D, S) -> (G, S)
+        sizes.append(lengths[:, start:] / lengths.mean(axis=1, keepdims=True))
+    return np.concatenate(sizes).astype(np.float32)
+
+
+def table(rows: Iterable[CacheRow]) -> list[dict[str, object]]:
+    """The rows as plain numbers, for export."""
+    return [
+        {
+            "position": row.position,
+            "cached_seconds": row.cached.median,
+            "cached_low": row.cached.low,
+            "cached_high": row.cached.high,
+            "uncached_seconds": row.uncached.median,
+            "uncached_low": row.uncached.low,
+            "uncached_high": row.uncached.high,
+            "cache_bytes": row.used_bytes,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,134 @@
+"""The settings of one run: what an address of the app carries, and nothing else.
+
+The fields have the names of the URL parameters. A RunConfig that exists is valid; every
+SettingError names the field, the value and the accepted range. It loads no model.
+"""
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from tinyllm.config import PRESETS
+from tinyllm.errors import SettingError
+from tinyllm.tokenizer import CharTokenizer
+
+CONTEXT_LENGTH = PRESETS["target"].context_length
+KV_HEADS = (4, 2, 1)
+KV_DTYPES = ("float32", "float16", "int8")
+DRAFTERS = ("draft", "ngram")
+TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
+
+# Field -> its lowest and highest value; controls and validation share it.
+RANGES: dict[str, tuple[float, float]] = {
+    "k": (1, 8),
+    "temperature": (0.0, 1.5),
+    "tokens": (8, 384),
+    "seed": (0, 9999),
+    "top_k": (0, 96),
+    "top_p": (0.05, 1.0),
+}
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "kv_heads": KV_HEADS,
+    "kv_dtype": KV_DTYPES,
+    "drafter": DRAFTERS,
+}
+
+PROMPTS = {
+    "class": 'class Cache:\n    """A small cache of recent results."""\n\n    def __init__(self, ',
+    "loop": "for name in sorted(names):\n    if name not in seen:\n        ",
+    "test": "class TestParser(unittest.TestCase):\n    def test_empty(self):\n        self.assert",
+    "import": "import os\nimport re\nimport sys\n\n__all__ = [",
+}
+DEFAULT_PROMPT = PROMPTS["class"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig:
+    """One run: target, drafter, sampling, cache, prompt and length."""
+
+    k: int = 4  # proposals a round
+    temperature: float = 0.7  # 0 takes the most likely token
+    kv_dtype: str = "float32"
+    kv_heads: int = 4  # G; picks the target trained with it
+    drafter: str = "draft"
+    prompt: str = DEFAULT_PROMPT
+    tokens: int = 96  # new tokens to make
+    seed: int = 0
+    top_k: int = 0  # 0: off
+    top_p: float = 1.0  # 1: off
+
+    def __post_init__(self) -> None:
+        for field, (low, high) in RANGES.items():
+            value = getattr(self, field)
+            whole = isinstance(RunConfig.__dataclass_fields__[field].default, int)
+            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+                raise SettingError(f"{field} must be a number from {low} to {high}, not {value!r}")
+            if not low <= value <= high:  # also refuses nan
+                raise SettingError(f"{field} must lie between {low} and {high}, not at {value}")
+        for field, choices in CHOICES.items():
+            if getattr(self, field) not in choices:
+                accepted = ", ".join(str(choice) for choice in choices)
+                raise SettingError(
+                    f"{field} must be one of {accepted}, not {getattr(self, field)!r}"
+                )
+        self._check_prompt()
+
+    def _check_prompt(self) -> None:
+        if not self.prompt:
+            raise SettingError("prompt is empty: write at least one character to continue from")
+        length = len(CharTokenizer().encode(self.prompt))
+        room = CONTEXT_LENGTH - self.tokens
+        if length > room:
+            raise SettingError(
+                f"prompt has {length} characters, and with {self.tokens} new tokens only {room} "
+                f"fit into the model's {CONTEXT_LENGTH} positions: remove {length - room} "
+                "characters or ask for fewer tokens"
+            )
+
+    @property
+    def target(self) -> str:
+        """Name of the target model."""
+        return TARGET_OF_KV_HEADS[self.kv_heads]
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """The sampling arguments of generate() and speculate()."""
+        return {
+            "temperature": self.temperature,
+            "top_k": self.top_k or None,
+            "top_p": self.top_p,
+            "seed": self.seed,
+        }
+
+    def with_(self, **changes: Any) -> "RunConfig":
+        """The same run with some settings changed."""
+        return replace(self, **changes)
+
+    def to_query(self) -> dict[str, str]:
+        """The URL parameters that differ from the defaults."""
+        return {
+            field.name: str(getattr(self, field.name))
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        }
+
+
+def problem_of(field: str, raw: str) -> str | None:
+    """What is wrong with a URL parameter's text for a field, in a sentence; None when nothing.
+
+    The interface drops such a value and shows the sentence instead of staying silent.
+    """
+    value: Any = raw
+    if field in RANGES or field == "kv_heads":
+        try:
+            value = float(raw)
+        except ValueError:
+            return f"{field} must be a number, not {raw!r}"
+        if isinstance(RunConfig.__dataclass_fields__[field].default, int) and value.is_integer():
+            value = int(value)
+    try:
+        RunConfig(**{field: value})
+    except SettingError as error:
+        return str(error)
+    except ValueError as error:  # a prompt outside the alphabet
+        return str(error)
+    return None

@@ -1,0 +1,241 @@
+"""Speculative decoding watched: rounds with running counters, speed in turn, and every k.
+
+`rounds` is the run a visitor watches, `compare` measures it against plain decoding (the engine's
+fastest path) in turn, and `by_k` counts the same run at every k for Eq. 1's curve. Draws nothing.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinyllm.experiments.settings import RANGES, RunConfig
+from tinyllm.experiments.timing import Spread, timed
+from tinyllm.generation import generate
+from tinyllm.model import Transformer
+from tinyllm.speculative import Counters, Drafter, Round, speculate
+from tinyllm.tokenizer import ALPHABET
+
+PAIRS = 5  # of plain and speculative runs, for the speed-up
+RUNS_PER_K = 4
+KS = range(int(RANGES["k"][0]), int(RANGES["k"][1]) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRow:
+    """One round, the counters up to and with it, and the bytes of the target's cache."""
+
+    round: Round
+    counters: Counters
+    made: int  # tokens made so far
+    peak_bytes: int  # before the rejected tokens are forgotten
+    used_bytes: int  # after
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Speculative against plain decoding of the same length, measured in turn."""
+
+    plain: Spread  # tokens a second
+    speculative: Spread
+    speedup: Spread  # of pairs measured next to each other
+
+
+@dataclass(frozen=True, slots=True)
+class KPoint:
+    """What one k gave, counted over one run or several."""
+
+    k: int
+    counters: Counters
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One symbol at one position: its probability under the target and under the drafter."""
+
+    symbol: str
+    p: float
+    q: float | None  # None where nothing was proposed (the bonus token)
+
+
+def _speculate(
+    config: RunConfig, target: Transformer, drafter: Drafter | Transformer
+) -> Iterator[Round]:
+    return speculate(
+        target,
+        drafter,
+        config.prompt,
+        k=config.k,
+        max_new_tokens=config.tokens,
+        kv_dtype=config.kv_dtype,
+        **config.sampling,
+    )
+
+
+def rounds(
+    config: RunConfig, target: Transformer, drafter: Drafter | Transformer
+) -> Iterator[RoundRow]:
+    """The run, a round at a time."""
+    counters, made = Counters(), 0
+    per_token = target.new_cache(config.kv_dtype, capacity=1).nbytes
+    for event in _speculate(config, target, drafter):
+        counters = counters.add(event)
+        made += len(event.tokens)
+        # Between rounds the cache holds all but the last token; a call adds 1 + the proposals.
+        peak = event.position + len(event.proposed)
+        held = event.position + len(event.tokens) - 1
+        yield RoundRow(event, counters, made, peak * per_token, held * per_token)
+
+
+def compare(
+    config: RunConfig, target: Transformer, drafter: Drafter | Transformer, repeats: int = PAIRS
+) -> Iterator[Comparison]:
+    """Plain and speculative runs in turn; a comparison of all pairs so far after each pair."""
+    plain: list[float] = []
+    fast: list[float] = []
+    for _ in range(repeats):
+        tokens = partial(
+            generate,
+            target,
+            config.prompt,
+            max_new_tokens=config.tokens,
+            kv_dtype=config.kv_dtype,
+            **config.sampling,
+        )
+        seconds = [waited for _, waited in timed(tokens)]
+        plain.append(len(seconds) / sum(seconds))
+        made, total = 0, 0.0
+        for event, waited in timed(partial(_speculate, config, target, drafter)):
+            made += len(event.tokens)
+            total += waited
+        fast.append(made / total)
+        ratios = [b / a for a, b in zip(plain, fast, strict=True)]
+        yield Comparison(Spread.of(plain), Spread.of(fast), Spread.of(ratios))
+
+
+def by_k(
+    config: RunConfig, target: Transformer, drafter: Drafter | Transformer
+) -> Iterator[KPoint]:
+    """The run at every k of the control, counted over RUNS_PER_K seeds (one at T = 0)."""
+    seeds = range(RUNS_PER_K if config.temperature else 1)
+    for k in KS:
+        counters = Counters()
+        for more in seeds:
+            seed = (config.seed + more) % (int(RANGES["seed"][1]) + 1)
+            for event in _speculate(config.with_(k=k, seed=seed), target, drafter):
+                counters = counters.add(event)
+        yield KPoint(k, counters, len(seeds))
+
+
+@dataclass(slots=True)
+class Record:
+    """What a watched run has given so far; `take` takes the events of `watch` one by one."""
+
+    rows: list[RoundRow] = field(default_factory=list)
+    points: dict[int, KPoint] = field(default_factory=dict)
+    comparison: Comparison | None = None
+
+    def take(self, event: RoundRow | KPoint | Comparison) -> bool:
+        """Take one event in; True for a round, which is worth drawing by itself."""
+        if isinstance(event, RoundRow):
+            self.rows.append(event)
+            return True
+        if isinstance(event, KPoint):
+            self.points[event.k] = event
+        else:
+            self.comparison = event
+        return False
+
+    def restarted(self) -> "Record":
+        """Without the rounds; points and speed stay until they are measured anew."""
+        return Record([], dict(self.points), self.comparison)
+
+    @property
+    def counters(self) -> Counters:
+        """The counters of the rounds so far."""
+        return self.rows[-1].counters if self.rows else Counters()
+
+    @property
+    def pooled_alpha(self) -> float | None:
+        """Accepted / tested over the runs at every k."""
+        tested = sum(point.counters.tested for point in self.points.values())
+        accepted = sum(point.counters.accepted for point in self.points.values())
+        return accepted / tested if tested else None
+
+    @property
+    def runs_per_k(self) -> int:
+        """Runs behind each point."""
+        return max((point.runs for point in self.points.values()), default=0)
+
+    @property
+    def most_bytes(self) -> int:
+        """The most the target's cache held, rejected tokens included."""
+        return max((row.peak_bytes for row in self.rows), default=0)
+
+
+def watch(
+    config: RunConfig, target: Transformer, drafter: Drafter | Transformer
+) -> Iterator[RoundRow | KPoint | Comparison]:
+    """The run round by round, then its speed in turn, then the same run at every k."""
+    yield from rounds(config, target, drafter)
+    yield from compare(config, target, drafter, PAIRS)
+    yield from by_k(config, target, drafter)
+
+
+def rounds_table(record: Record) -> list[dict[str, object]]:
+    """The rounds as plain rows, for export."""
+    return [
+        {
+            "round": number + 1,
+            "position": row.round.position,
+            "proposed": "".join(ALPHABET[token] for token in row.round.proposed),
+            "accepted": row.round.accepted,
+            "emitted": "".join(ALPHABET[token] for token in row.round.tokens),
+            "closing": row.round.closing,
+            "acceptance_rate": row.counters.acceptance_rate,
+            "tokens_per_call": row.counters.tokens_per_call,
+            "cache_bytes_peak": row.peak_bytes,
+            "cache_bytes": row.used_bytes,
+        }
+        for number, row in enumerate(record.rows)
+    ]
+
+
+def points_table(record: Record) -> list[dict[str, object]]:
+    """What was counted at every k, for export."""
+    return [
+        {
+            "k": point.k,
+            "rounds": point.counters.drafts,
+            "proposed": point.counters.proposed,
+            "tested": point.counters.tested,
+            "accepted": point.counters.accepted,
+            "acceptance_rate": point.counters.acceptance_rate,
+            "tokens_per_call": point.counters.tokens_per_call,
+        }
+        for point in record.points.values()
+    ]
+
+
+def choices(event: Round, index: int, top: int = 6) -> tuple[Choice, ...]:
+    """The most likely symbols at the round's index-th place, by the greater of p and q.
+
+    Index len(proposed) is the bonus place, where only the target speaks.
+    """
+    p: NDArray[np.float64] = event.p[index]
+    q = event.q[index] if index < len(event.proposed) else None
+    weight = p if q is None else np.maximum(p, q)
+    order = np.argsort(-weight, kind="stable")[:top]
+    return tuple(
+        Choice(ALPHABET[token], float(p[token]), None if q is None else float(q[token]))
+        for token in order
+        if weight[token] > 0
+    )
+
+
+def text_of(rows: Iterable[RoundRow]) -> str:
+    """The text the rounds made."""
+    return "".join(ALPHABET[token] for row in rows for token in row.round.tokens)

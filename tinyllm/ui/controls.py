@@ -1,0 +1,218 @@
+"""Controls of a run, their values in the address, and messages instead of tracebacks.
+
+Every control is keyed by its field of RunConfig and bound to the URL parameter of that name, so
+an address is a run. A value the address gets wrong is dropped and said so; a prompt that cannot
+be run keeps its text and the last good run stays on the page.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import streamlit as st
+
+from tinyllm.errors import TinyllmError
+from tinyllm.experiments.settings import (
+    DEFAULT_PROMPT,
+    KV_DTYPES,
+    KV_HEADS,
+    PROMPTS,
+    RANGES,
+    RunConfig,
+    problem_of,
+)
+from tinyllm.ui import state
+from tinyllm.ui.state import Result
+from tinyllm.ui.text import _
+
+_WIDTHS = {"kv_dtype": 2.35, "kv_heads": 1.75}  # of columns; sliders take 2.2
+_PRESSED = "_pressed_run"
+_BIND: dict[str, Any] = {"bind": "query-params"}
+
+
+def _default(field: str) -> Any:
+    return RunConfig.__dataclass_fields__[field].default
+
+
+def _slider(field: str, label: str, step: float, help_text: str, form: str | None = None) -> Any:
+    low, high = RANGES[field]
+    kind = type(_default(field))
+    return st.slider(
+        label, kind(low), kind(high), _default(field), kind(step), form, field, help_text, **_BIND
+    )
+
+
+def _choice(field: str, label: str, options: Sequence[Any], help_text: str) -> Any:
+    return st.segmented_control(
+        label,
+        options,
+        default=_default(field),
+        required=True,
+        key=field,
+        help=help_text,
+        width="stretch",
+        **_BIND,
+    )
+
+
+def _k() -> Any:
+    text = _("How many tokens the drafter proposes before the target checks them in one call.")
+    return _slider("k", _("k, proposals a round"), 1, text)
+
+
+def _temperature() -> Any:
+    text = _("0 always takes the most likely token. Higher spreads the choice.")
+    return _slider("temperature", _("Temperature"), 0.1, text, "%.1f")
+
+
+def _kv_dtype() -> Any:
+    text = _("How the cache stores a number. int8 adds a float16 scale per head and position.")
+    return _choice("kv_dtype", _("KV dtype"), KV_DTYPES, text)
+
+
+def _kv_heads() -> Any:
+    text = _(
+        "Key/value heads of the target. The 4 query heads share them; each is a trained model."
+    )
+    return _choice("kv_heads", _("KV heads"), KV_HEADS, text)
+
+
+def _drafter() -> Any:
+    names = {"draft": _("draft model"), "ngram": _("prompt lookup")}
+    return st.segmented_control(
+        _("Drafter"),
+        list(names),
+        default="draft",
+        required=True,
+        format_func=lambda name: names[name],
+        key="drafter",
+        help=_("A small trained model, or a search for the last characters earlier in the text."),
+        **_BIND,
+    )
+
+
+def _set_prompt(name: str) -> None:
+    st.session_state["prompt"] = PROMPTS[name]
+
+
+def _prompt() -> Any:
+    text = _("Printable ASCII and line breaks; the models learnt from Python source code.")
+    value = st.text_area(_("Prompt"), DEFAULT_PROMPT, key="prompt", height=110, help=text, **_BIND)
+    with st.container(horizontal=True, gap="small"):
+        for name in PROMPTS:
+            st.button(name, key=f"_prompt_{name}", on_click=_set_prompt, args=(name,))
+    return value
+
+
+def _tokens() -> Any:
+    return _slider("tokens", _("New tokens"), 8, _("How many tokens to make."))
+
+
+def _seed() -> Any:
+    low, high = RANGES["seed"]
+    return st.number_input(
+        _("Seed"), int(low), int(high), 0, 1, key="seed", help=_("Same seed, same tokens."), **_BIND
+    )
+
+
+def _top_k() -> Any:
+    return _slider("top_k", _("top-k"), 1, _("Keep the k most likely tokens; 0 keeps all."))
+
+
+def _top_p() -> Any:
+    text = _("Keep the most likely tokens that together reach this probability; 1 keeps all.")
+    return _slider("top_p", _("top-p"), 0.05, text, "%.2f")
+
+
+_WIDGETS: dict[str, Callable[[], Any]] = {
+    "k": _k,
+    "temperature": _temperature,
+    "kv_dtype": _kv_dtype,
+    "kv_heads": _kv_heads,
+    "drafter": _drafter,
+    "prompt": _prompt,
+    "tokens": _tokens,
+    "seed": _seed,
+    "top_k": _top_k,
+    "top_p": _top_p,
+}
+
+
+def _wrong_parameters(fields: Sequence[str]) -> list[str]:
+    """Sentences about URL parameters of this page that cannot be; the widgets drop them."""
+    found = [
+        problem_of(field, st.query_params[field]) for field in fields if field in st.query_params
+    ]
+    return [
+        _("{problem}. The address was corrected.").format(problem=problem)
+        for problem in found
+        if problem is not None and "prompt" not in problem
+    ]
+
+
+def control_row(
+    page: str,
+    main: Sequence[str],
+    more: Sequence[str],
+    begin: state.Begin[Result],
+    *,
+    at_once: bool = False,
+    **fixed: Any,
+) -> state.Play[Result]:
+    """The row of controls, `main` in view and `more` in a popover, and the run they choose.
+
+    `begin` makes a run. One that is worked out `at_once` has no Stop. `fixed` settings have no
+    control on this page. What is wrong is said, and the page's last good settings stay.
+    """
+    # Always there, filled or not: an element that comes and goes would remount what follows.
+    messages = st.container()
+    values: dict[str, Any] = dict(fixed)
+    wrong = _wrong_parameters([*main, *more])
+    widths = [*(_WIDTHS.get(name, 2.2) for name in main), 1.55, 0.9 if at_once else 1.85]
+    columns = st.columns(widths, vertical_alignment="bottom")
+    for column, field in zip(columns, main, strict=False):
+        with column:
+            values[field] = _WIDGETS[field]()
+    with columns[-2], st.popover(_("Prompt, more"), width="stretch"):
+        for field in more:
+            values[field] = _WIDGETS[field]()
+    with messages:
+        for sentence in wrong:
+            st.warning(sentence)
+        config = _validated(page, values)
+    place = st.empty()
+    pressed = bool(st.session_state.pop(_PRESSED, False))
+    play = state.chosen(page, config, begin, pressed, place if at_once else None)
+    with columns[-1], st.container(horizontal=True, gap="small", wrap=False):
+        st.button(_("Run"), type="primary", shortcut="g", on_click=_press, key="_run")
+        if not at_once:
+            st.button(
+                _("Stop"),
+                shortcut="s",
+                disabled=not play.running,
+                on_click=_halt,
+                args=(play,),
+                key="_stop",
+            )
+    return play
+
+
+def _press() -> None:
+    st.session_state[_PRESSED] = True
+
+
+def _halt(play: state.Play[Any]) -> None:
+    play.stopped = True
+
+
+def _validated(page: str, values: dict[str, Any]) -> RunConfig:
+    """The settings if they make a run, else the last that did, under a message."""
+    key = f"_good_{page}"
+    try:
+        config = RunConfig(**{name: value for name, value in values.items() if value is not None})
+    except TinyllmError as error:
+        sentence = _("{problem}. Shown below is the last run that could be made.")
+        st.error(sentence.format(problem=str(error)[:1].upper() + str(error)[1:]))
+        good: RunConfig = st.session_state.get(key, RunConfig())
+        return good
+    st.session_state[key] = config
+    return config

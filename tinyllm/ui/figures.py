@@ -1,0 +1,232 @@
+"""The charts as plain Plotly dicts: data in, figure out, nothing drawn.
+
+Colours are palette names that the browser fills in from the theme ("$0" blue, "$1" orange,
+"$2" green, "$3" purple, "$4" grey; "$1/0.3" is thirty per cent opaque). At most three series a
+panel, one y axis each, and every series has its own dash or marker beside its hue.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tinyllm.config import ModelConfig
+from tinyllm.experiments.kv_cache import CacheRow
+from tinyllm.experiments.settings import RANGES, RunConfig
+from tinyllm.experiments.speculative import Record, RoundRow
+from tinyllm.speculative import theory
+from tinyllm.ui.plot import Figure
+from tinyllm.ui.text import _
+
+_MARGIN = {"l": 8, "r": 8, "t": 22, "b": 8}
+
+
+def _heading(text: str, y: float) -> dict[str, Any]:
+    """A panel's title at its upper left corner."""
+    place = {"xref": "paper", "yref": "paper", "x": 0, "y": y, "xanchor": "left"}
+    return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
+
+
+def _label(text: str, x: float, y: float, colour: str, **more: Any) -> dict[str, Any]:
+    """A label beside a series, in place of a legend."""
+    return {"text": text, "x": x, "y": y, "font": {"color": colour}, "showarrow": False} | more
+
+
+def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) -> Figure:
+    """Acceptance rate, tokens per target call and cache memory, against tokens made.
+
+    `full_bytes` is the cache at the end of the run, which fixes its axis.
+    """
+    made = [row.made for row in rows]
+    # A saw-tooth: every call fills the cache up to its peak, rejection empties it again.
+    saw_x = [x for row in rows for x in (row.made, row.made)]
+    start = full_bytes / 1024 * len(config.prompt) / (len(config.prompt) + config.tokens)
+    floor_to_full = [start * 0.97, full_bytes / 1024 * 1.03]
+    saw_y = [y / 1024 for row in rows for y in (row.peak_bytes, row.used_bytes)]
+    common = {"type": "scatter", "mode": "lines", "showlegend": False}
+    data = [
+        common
+        | {
+            "x": made,
+            "y": [row.counters.acceptance_rate for row in rows],
+            "line": {"color": "$2", "width": 2.5},
+            "hovertemplate": _("%{y:.0%} of tested proposals accepted<extra></extra>"),
+        },
+        common
+        | {
+            "x": made,
+            "y": [row.counters.tokens_per_call for row in rows],
+            "yaxis": "y2",
+            "line": {"color": "$0", "width": 2.5, "dash": "dash"},
+            "hovertemplate": _("%{y:.2f} tokens per target call<extra></extra>"),
+        },
+        common
+        | {
+            "x": saw_x,
+            "y": saw_y,
+            "yaxis": "y3",
+            "line": {"color": "$3", "width": 1.5},
+            "hovertemplate": _("%{y:.1f} KiB<extra></extra>"),
+        },
+    ]
+    layout = {
+        "margin": _MARGIN,
+        "hovermode": "x unified",
+        "xaxis": {"range": [0, config.tokens], "title": {"text": _("tokens made")}, "anchor": "y3"},
+        "yaxis": {"domain": [0.74, 1], "range": [0, 1.05], "tickformat": ".0%", "nticks": 3},
+        "yaxis2": {"domain": [0.37, 0.63], "range": [0, config.k + 1.2], "nticks": 4},
+        "yaxis3": {"domain": [0, 0.26], "range": floor_to_full, "nticks": 3},
+        "annotations": [
+            _heading(_("Acceptance rate (accepted / tested)"), 1),
+            _heading(_("Tokens per target call"), 0.63),
+            _heading(_("Target's KV cache, KiB"), 0.26),
+        ],
+    }
+    return {"data": data, "layout": layout}
+
+
+def curve_figure(record: Record, k: int) -> Figure:
+    """Tokens per target call against k: Eq. 1 at all points' alpha, the points, and this run."""
+    points = list(record.points.values())
+    alpha = record.pooled_alpha or 0.0
+    low, high = RANGES["k"]
+    ks = list(range(int(low), int(high) + 1))
+    curve = [theory.tokens_per_call(alpha, one) for one in ks]
+    measured = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": _("measured, {count} runs each").format(count=record.runs_per_k),
+        "x": [point.k for point in points],
+        "y": [point.counters.tokens_per_call for point in points],
+        "customdata": [point.counters.acceptance_rate for point in points],
+        "marker": {"color": "$0", "size": 9},
+        "hovertemplate": _(
+            "k = %{x}: %{y:.2f} tokens per call<br>accepted / tested %{customdata:.0%}"
+            "<extra></extra>"
+        ),
+    }
+    formula = {
+        "type": "scatter",
+        "mode": "lines",
+        "name": _("Eq. 1 at α = {alpha:.2f}").format(alpha=alpha),
+        "x": ks,
+        "y": curve,
+        "line": {"color": "$1", "width": 2.5, "dash": "dash", "shape": "spline"},
+        "hovertemplate": _("Eq. 1 at k = %{x:.0f}: %{y:.2f}<extra></extra>"),
+    }
+    here = record.counters.tokens_per_call
+    this_run = measured | {
+        "name": _("this run"),
+        "x": [] if here is None else [k],
+        "y": [] if here is None else [here],
+        "customdata": [record.counters.acceptance_rate],
+        "marker": {
+            "color": "$2",
+            "size": 14,
+            "symbol": "diamond-open",
+            "line": {"width": 2.5, "color": "$2"},
+        },
+    }
+    top = max(
+        [here or 0.0, *curve, *(point.counters.tokens_per_call or 0 for point in points), 2.0]
+    )
+    layout = {
+        "margin": _MARGIN,
+        "xaxis": {"title": {"text": _("k, proposals a round")}, "dtick": 1, "range": [0.6, 8.4]},
+        "yaxis": {"range": [0, top * 1.12]},
+        "legend": {"x": 0.98, "y": 0.03, "xanchor": "right", "yanchor": "bottom"},
+        "annotations": [_heading(_("Tokens per target call, by k"), 1)],
+    }
+    return {"data": [formula, measured, this_run], "layout": layout}
+
+
+def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Figure:
+    """Step time with and without the cache against position; below, the cache filling up."""
+    heads = shape.n_kv_head
+    head_rows = shape.n_layer * heads
+    data = [
+        _times(rows, "uncached", "$1", "circle", "dash"),
+        _times(rows, "cached", "$0", "diamond", "solid"),
+        _fill(rows, last, head_rows, heads),
+    ]
+    slowest = max((row.uncached.high for row in rows), default=1e-3) * 1000
+    layout = {
+        "margin": _MARGIN,
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": {"x": 0.01, "y": 0.97, "yanchor": "top", "bgcolor": "$background/0.6"},
+        "xaxis": {"range": [0, last], "title": {"text": _("position")}, "anchor": "y2"},
+        "yaxis": {
+            "domain": [0.42, 1],
+            "range": [0, slowest * 1.1],
+            "rangemode": "tozero",
+            "ticksuffix": " ms",
+        },
+        "yaxis2": {
+            "domain": [0, 0.29],
+            "range": [head_rows - 0.5, -0.5],
+            "tickvals": [heads * layer + (heads - 1) / 2 for layer in range(head_rows // heads)],
+            "ticktext": [
+                _("layer {number}").format(number=layer + 1) for layer in range(head_rows // heads)
+            ],
+            "showgrid": False,
+        },
+        "annotations": [
+            _heading(_("Time of one step"), 1),
+            _heading(_("The cache filling up: a row for every layer and KV head"), 0.29),
+        ],
+    }
+    return {"data": data, "layout": layout}
+
+
+def _times(
+    rows: Sequence[CacheRow], field: str, colour: str, symbol: str, dash: str
+) -> dict[str, Any]:
+    spreads = [getattr(row, field) for row in rows]
+    names = {"cached": _("with the cache"), "uncached": _("recomputing everything")}
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": names[field],
+        "x": [row.position for row in rows],
+        "y": [one.median * 1000 for one in spreads],
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [(one.high - one.median) * 1000 for one in spreads],
+            "arrayminus": [(one.median - one.low) * 1000 for one in spreads],
+            "thickness": 1,
+            "width": 2,
+            "color": colour,
+        },
+        "line": {"color": colour, "width": 2.5, "dash": dash},
+        "marker": {"symbol": symbol, "size": 7, "color": colour},
+        "hovertemplate": _("position %{x}: %{y:.3f} ms<extra></extra>"),
+    }
+
+
+def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> dict[str, Any]:
+    """A cell for every layer, KV head and position held; empty where nothing is stored yet."""
+    grid = np.full((head_rows, last), np.nan)
+    at = 0
+    for row in rows:
+        width = row.fill.shape[1]
+        grid[:, at : at + width] = row.fill
+        at += width
+    cells = [[None if np.isnan(one) else round(float(one), 2) for one in line] for line in grid]
+    names = [
+        _("layer {layer}, KV head {head}").format(layer=index // heads + 1, head=index % heads + 1)
+        for index in range(head_rows)
+    ]
+    return {
+        "type": "heatmap",
+        "z": cells,
+        "yaxis": "y2",
+        "zmin": 0.7,
+        "zmax": 1.3,
+        "colorscale": [[0, "$0/0.45"], [1, "$0"]],
+        "showscale": False,
+        "ygap": 1,
+        "text": [[name] * last for name in names],
+        "hovertemplate": _("%{text}, position %{x}: key length %{z:.2f}<extra></extra>"),
+    }

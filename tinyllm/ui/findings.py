@@ -1,0 +1,156 @@
+"""Sentences with a run's own numbers: what to notice, and what a chart shows for who cannot see.
+
+Nothing is typed in: every number comes from the record the sentence is about.
+"""
+
+from collections.abc import Sequence
+
+from tinyllm.experiments.kv_cache import CacheRow
+from tinyllm.experiments.race import Lane
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.speculative import Record
+from tinyllm.speculative import Counters
+from tinyllm.ui.text import _, format_bytes, format_count, format_rate, format_seconds
+
+
+def race(record: Sequence[Lane]) -> str:
+    """What the race shows."""
+    uncached, cached, speculative = record
+    return _(
+        "All three lanes write the same {tokens} tokens. The cache makes it {cached:.1f} times "
+        "faster. Speculation calls the target {calls} times instead of {tokens}, and runs at "
+        "{speedup:.2f} times the speed of the cache alone."
+    ).format(
+        tokens=cached.n_tokens,
+        cached=cached.tokens_per_second.median / uncached.tokens_per_second.median,
+        calls=speculative.calls,
+        speedup=speculative.tokens_per_second.median / cached.tokens_per_second.median,
+    )
+
+
+def _cache_words(row: CacheRow) -> dict[str, object]:
+    return {
+        "position": row.position,
+        "cached": format_seconds(row.cached.median),
+        "uncached": format_seconds(row.uncached.median),
+        "ratio": row.uncached.median / row.cached.median,
+        "used": format_bytes(row.used_bytes),
+        "each": format_count(row.used_bytes / row.position),
+    }
+
+
+def cache(row: CacheRow) -> str:
+    """What the cache saves and costs at a position."""
+    return _(
+        "At position {position} a step with the cache is {ratio:.0f} times faster. It pays with "
+        "{used} of memory: {each} bytes for every token."
+    ).format(**_cache_words(row))
+
+
+def cache_chart(row: CacheRow) -> str:
+    """The cache chart in words."""
+    return _(
+        "Time of one step against position. At position {position} a step takes {cached} with "
+        "the cache and {uncached} without it; the cache then holds {used}."
+    ).format(**_cache_words(row))
+
+
+def rounds_chart(record: Record) -> str:
+    """The chart of the rounds in words."""
+    counters = record.counters
+    return _(
+        "After {rounds} rounds {accepted} of {tested} tested proposals are accepted, with "
+        "{per_call:.2f} tokens per target call and at most {most} in the target's cache."
+    ).format(
+        rounds=counters.drafts,
+        accepted=counters.accepted,
+        tested=counters.tested,
+        per_call=counters.tokens_per_call or 0,
+        most=format_bytes(record.most_bytes),
+    )
+
+
+def curve_chart(record: Record) -> str:
+    """The chart over k in words."""
+    points = record.points.values()
+    measured = ", ".join(f"{one.k}: {one.counters.tokens_per_call or 0:.2f}" for one in points)
+    return _(
+        "Tokens per target call against k, Eq. 1 and measured; measured at k = {list}."
+    ).format(list=measured)
+
+
+def speculative(record: Record, config: RunConfig) -> str:
+    """Whether speculation pays in this run, and why."""
+    counters, comparison = record.counters, record.comparison
+    if not counters.proposed:
+        return _(
+            "The drafter has proposed nothing so far: no earlier place in the text looks like "
+            "its end. Every call of the target gives one token, as in plain decoding."
+        )
+    words: dict[str, object] = {
+        "calls": counters.drafts,
+        "tokens": counters.emitted,
+        "accepted": counters.accepted,
+        "proposed": counters.proposed,
+        "tested": counters.tested,
+        "k": config.k,
+    }
+    if comparison is None:
+        return _(
+            "{calls} calls of the target made {tokens} tokens: {accepted} of {proposed} proposals "
+            "were accepted, {tested} were tested."
+        ).format(**words)
+    words["speed"] = f"{comparison.speedup.median:.2f}"
+    words["fast"] = format_rate(comparison.speculative.median)
+    words["plain"] = format_rate(comparison.plain.median)
+    if comparison.speedup.median >= 1:
+        sentence = _(
+            "{calls} calls of the target made {tokens} tokens, and that pays: {fast} tokens/s "
+            "against {plain} plain, {speed} times as fast."
+        )
+    else:
+        sentence = _(
+            "{calls} calls of the target made {tokens} tokens, yet that does not pay here: "
+            "{fast} tokens/s against {plain} plain. Drafting and checking {k} proposals costs "
+            "more than the calls it saves."
+        )
+    return sentence.format(**words)
+
+
+def counter_rows(counters: Counters) -> list[tuple[str, str, str]]:
+    """Every counter with its right name, its value and what it means."""
+    return [
+        (_("rounds D"), str(counters.drafts), _("calls of the target")),
+        (_("proposed P"), str(counters.proposed), _("tokens the drafter gave")),
+        (_("tested"), str(counters.tested), _("proposals up to the first rejection of a round")),
+        (_("accepted A"), str(counters.accepted), _("proposals kept")),
+        (
+            _("accepted / tested, α"),
+            _share(counters.acceptance_rate),
+            _("the acceptance rate of the formulae"),
+        ),
+        (
+            _("accepted / proposed"),
+            _share(counters.accepted_per_proposed),
+            _("falls with k even when α stays the same"),
+        ),
+        (
+            _("survival by place"),
+            " ".join(_share(one) for one in counters.survival),
+            _("how often proposal 1, 2, ... was reached and accepted"),
+        ),
+        (
+            _("conditional by place"),
+            " ".join(_share(one) for one in counters.conditional),
+            _("how often it was accepted once it was reached"),
+        ),
+        (
+            _("tokens per target call"),
+            "-" if counters.tokens_per_call is None else f"{counters.tokens_per_call:.3f}",
+            _("tokens made / rounds"),
+        ),
+    ]
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -1,0 +1,139 @@
+"""The frame of a page: the claim above, what to notice, and the part below the fold."""
+
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.speculative import Record
+from tinyllm.ui import presenter
+from tinyllm.ui.text import _
+
+SOURCES = (
+    _(
+        "Y. Leviathan, M. Kalman, Y. Matias, *Fast Inference from Transformers via Speculative "
+        "Decoding*, ICML 2023, arXiv 2211.17192: the acceptance rule, Eq. 1 and Theorem 3.8."
+    ),
+    _(
+        "C. Chen and others, *Accelerating Large Language Model Decoding with Speculative "
+        "Sampling*, 2023, arXiv 2302.01318: Theorem 1, the output law does not change."
+    ),
+    _("N. Shazeer, *Fast Transformer Decoding: One Write-Head is All You Need*, arXiv 1911.02150."),
+    _("J. Ainslie and others, *GQA: Training Generalized Multi-Query Models*, arXiv 2305.13245."),
+)
+
+_CSS = """<style>
+.block-container { padding: 2.9rem 2rem 1rem; }
+[data-testid="stHeader"] { height: 2.8rem; min-height: 2.8rem; }
+.block-container [data-testid="stVerticalBlock"] { gap: 0.5rem; }
+.block-container h1 { padding: 0; line-height: 1.2; }
+.block-container [data-testid="stHeading"] { margin-bottom: 0.3rem; }
+.block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
+@media (max-width: 640px) {
+  .block-container { padding: 3rem 1rem 1rem; }
+  .block-container h1 { font-size: 1.3rem; }
+}
+</style>"""
+
+
+def heading(claim: str, sentence: str | None = None) -> None:
+    """The page's claim, and at most one sentence under it."""
+    st.html(_CSS)
+    st.title(claim, anchor=False)
+    if sentence:
+        st.markdown(sentence)
+
+
+def notice(sentence: str) -> None:
+    """The one thing to notice, with this run's numbers in it."""
+    st.markdown(f"**{_('What to notice.')}** {sentence}")
+
+
+def timing(began: datetime, repeats: int) -> None:
+    """How and when the times on this page were measured."""
+    st.caption(
+        _(
+            "Measured on this machine at {clock}: medians of {repeats} runs in turn, one BLAS "
+            "thread, numpy {version}."
+        ).format(clock=f"{began:%H:%M:%S}", repeats=repeats, version=np.__version__)
+    )
+
+
+def speculative_tiles(record: Record) -> None:
+    """The three numbers beside the charts."""
+    counters, comparison = record.counters, record.comparison
+    alpha, per_call = counters.acceptance_rate, counters.tokens_per_call
+    st.metric(_("Acceptance rate α"), "-" if alpha is None else f"{alpha:.0%}")
+    st.metric(_("Tokens per target call"), "-" if per_call is None else f"{per_call:.2f}")
+    speed = (
+        "-" if comparison is None else _("{times:.2f} ×").format(times=comparison.speedup.median)
+    )
+    st.metric(_("Speed against plain"), speed)
+
+
+def below(
+    *,
+    formula: Sequence[str],
+    reading: str,
+    code: Sequence[Any],
+    sources: Sequence[str],
+    export: Mapping[str, Sequence[Mapping[str, Any]]],
+    settings: RunConfig,
+    numbers: Sequence[tuple[str, str, str]] = (),
+) -> None:
+    """Below the fold: formula, the engine's source, where it comes from, and the data.
+
+    `formula` holds LaTeX lines (symbols first, then numbers), `numbers` names, values and
+    meanings, `export` tables by name.
+    """
+    with st.expander(_("How it works, the code, and the data"), expanded=not presenter.active()):
+        tabs = st.tabs([_("Formula"), _("Source code"), _("Where it comes from"), _("Data")])
+        with tabs[0]:
+            st.markdown(reading)
+            for line in formula:
+                st.latex(line)
+            if numbers:
+                names = [_("counter"), _("this run"), _("meaning")]
+                st.table(pd.DataFrame(list(numbers), columns=names).set_index(names[0]))
+        with tabs[1]:
+            for item in code:
+                st.caption(f"`{item.__module__}.{item.__qualname__}`")
+                st.code(inspect.getsource(item), language="python")
+        with tabs[2]:
+            st.markdown("\n".join(f"- {source}" for source in sources))
+        with tabs[3]:
+            _downloads(export, asdict(settings))
+
+
+def _downloads(
+    export: Mapping[str, Sequence[Mapping[str, Any]]], settings: Mapping[str, Any]
+) -> None:
+    """A CSV file for every table, and everything in one JSON file."""
+    with st.container(horizontal=True):
+        for name, table in export.items():
+            st.download_button(
+                _("{table} as CSV").format(table=name),
+                pd.DataFrame(list(table)).to_csv(index=False),
+                file_name=f"tinyllm-{name}.csv",
+                mime="text/csv",
+                on_click="ignore",
+                key=f"_csv_{name}",
+            )
+        st.download_button(
+            _("Everything as JSON"),
+            json.dumps({"settings": dict(settings)} | {k: list(v) for k, v in export.items()}),
+            file_name="tinyllm-run.json",
+            mime="application/json",
+            on_click="ignore",
+            key="_json",
+        )
+    for name, table in export.items():
+        st.caption(name)
+        st.dataframe(pd.DataFrame(list(table)), height=220, hide_index=True)

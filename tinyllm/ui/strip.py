@@ -1,0 +1,129 @@
+"""The token strip: every token as a small box whose mark says how it came to be.
+
+Accepted, corrected and bonus tokens carry their own sign and border, rejected proposals are
+struck through with a dashed edge: never hue alone. Builds HTML; the component around it lets a
+visitor hover over, tap or walk through the tokens to see p and q.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import streamlit as st
+
+from tinyllm.experiments.speculative import RoundRow, choices
+from tinyllm.tokenizer import ALPHABET
+from tinyllm.ui.plot import FRONTEND
+from tinyllm.ui.text import _
+
+MARKS = ("prompt", "plain", "accepted", "corrected", "bonus", "rejected", "skipped")
+_VISIBLE = {"\n": "⏎", " ": "·"}
+
+_mount = st.components.v2.component(
+    "tinyllm_strip",
+    html='<div class="tinyllm-strip"></div>',
+    css=(FRONTEND / "strip.css").read_text("utf-8"),
+    js=(FRONTEND / "strip.js").read_text("utf-8"),
+    isolate_styles=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One token of a strip. `place` finds its distributions: (round, index), or None."""
+
+    symbol: str
+    mark: str
+    group: int = 0
+    place: tuple[int, int] | None = None
+
+
+def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
+    """The tokens of the rounds in order; rejected proposals stand behind what was kept.
+
+    The first rejected proposal was tested and refused; those after it were never looked at.
+    """
+    strip: list[Piece] = []
+    for number, row in enumerate(rows):
+        event = row.round
+        for index, token in enumerate(event.tokens):
+            mark: str = "accepted" if index < event.accepted else event.closing
+            strip.append(Piece(ALPHABET[token], mark, number, (number, index)))
+        if event.closing != "corrected":
+            continue
+        for index in range(event.accepted, len(event.proposed)):
+            mark = "rejected" if index == event.accepted else "skipped"
+            strip.append(Piece(ALPHABET[event.proposed[index]], mark, number, (number, index)))
+    return strip
+
+
+def mark_names() -> dict[str, str]:
+    """What each mark means, for the legend and for screen readers."""
+    return {
+        "accepted": _("accepted"),
+        "corrected": _("corrected"),
+        "bonus": _("bonus"),
+        "rejected": _("rejected"),
+        "skipped": _("not looked at"),
+    }
+
+
+def strip_html(tokens: Sequence[Piece]) -> str:
+    """The strip's HTML: groups (rounds) of spans, with spaces between so that lines wrap."""
+    groups: dict[int, list[str]] = {}
+    for number, piece in enumerate(tokens):
+        shown = escape(_VISIBLE.get(piece.symbol, piece.symbol))
+        classes = f"t t-{piece.mark}" + (" ws" if piece.symbol in _VISIBLE else "")
+        break_after = "<br>" if piece.symbol == "\n" and piece.mark in ("prompt", "plain") else ""
+        span = f'<span class="{classes}" data-n="{number}">{shown}</span>{break_after}'
+        groups.setdefault(piece.group, []).append(span)
+    return " ".join(f'<span class="r">{"".join(spans)}</span>' for spans in groups.values())
+
+
+def legend_html() -> str:
+    """Every mark with its name."""
+    return " ".join(
+        f'<span class="k"><span class="t t-{mark}">a</span> {escape(name)}</span>'
+        for mark, name in mark_names().items()
+    )
+
+
+def details(tokens: Sequence[Piece], rows: Sequence[RoundRow]) -> list[Any]:
+    """For each token: its mark, its position and the top symbols of p and q there."""
+    names = mark_names()
+    found: list[Any] = []
+    for piece in tokens:
+        if piece.place is None:
+            found.append(None)
+            continue
+        event = rows[piece.place[0]].round
+        top = [
+            [_VISIBLE.get(one.symbol, one.symbol), round(one.p, 4), one.q and round(one.q, 4)]
+            for one in choices(event, piece.place[1])
+        ]
+        place = event.position + piece.place[1]
+        found.append([names.get(piece.mark, piece.mark), place, piece.symbol, top])
+    return found
+
+
+def token_strip(rows: Sequence[RoundRow], key: str, *, following: bool, height: int = 118) -> None:
+    """Show rounds; `following` keeps the newest token in view while a run goes on."""
+    tokens = pieces(rows)
+    _mount(
+        key=key,
+        data={
+            "html": strip_html(tokens),
+            "legend": legend_html(),
+            "details": details(tokens, rows),
+            "following": following,
+            "height": height,
+            "words": {
+                "inspect": _("Hover over a token, tap it or use the arrow keys"),
+                "target": _("target p"),
+                "drafter": _("drafter q"),
+                "position": _("position"),
+                "strip": _("Tokens of the run, in order"),
+            },
+        },
+    )
