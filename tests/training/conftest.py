@@ -21,7 +21,7 @@ def tiny_plan() -> Plan:
         steps=12,
         tokens_per_step=128,
         tokens_at_once=64,
-        lengths=(16, 32, 64)[:2],
+        lengths=(16, 32),
         shares_first=(0.5, 0.5),
         shares_last=(0.2, 0.8),
         peak_rate=1e-2,

@@ -87,12 +87,8 @@ def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
     assert train(f"--steps 1 --lr 1e-9 --init-from {tmp_path / 'first'}") == 0
     first, now = (load_parameters(tmp_path / name).vector for name in ("first", "out"))
     assert abs(first - now).max() < 1e-6
-    assert (
-        main(
-            shlex.split(f"train --steps 1 --out {tmp_path / 'x'} --init-from {tmp_path / 'first'}")
-        )
-        == 2
-    )
+    words = f"train --steps 1 --out {tmp_path / 'other'} --init-from {tmp_path / 'first'}"
+    assert main(shlex.split(words)) == 2
     assert "n_layer 1, but the preset asks for 4" in capsys.readouterr().err
 
 
@@ -103,6 +99,7 @@ def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
         ("--steps 0", "steps must be at least 1, not 0"),
         ("--minutes -1", "--minutes must be above 0, not -1"),
         ("--minutes nan", "--minutes must be above 0, not nan"),
+        ("--minutes inf", "--minutes must be above 0, not inf"),
         ("--steps 1 --batch 1000", "tokens per step (1000) must be a multiple of"),
         ("--steps 1 --lr 0", "learning rate must be above 0, not 0.0"),
         ("--steps 1 --seed -1", "seed must be at least 0, not -1"),
@@ -139,6 +136,12 @@ def test_out_that_is_a_file_is_named(train, tmp_path: Path, capsys) -> None:
     (tmp_path / "out").write_text("a file")
     assert train("--steps 1") == 2
     assert "out is not a folder" in capsys.readouterr().err
+
+
+def test_out_that_cannot_be_made_is_named(text: Path, tmp_path: Path, capsys) -> None:
+    words = f"train --preset draft --steps 1 --text {text} --out {text / 'inside'}"
+    assert main(shlex.split(words)) == 2
+    assert "cannot make the folder" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal is sent to another process")

@@ -28,6 +28,14 @@ def write_text(path: Path, text: str) -> None:
     os.replace(beside, path)
 
 
+def make_folder(folder: Path) -> None:
+    """Create a folder for a run. CheckpointError when that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CheckpointError(f"cannot make the folder {folder}: {error}") from error
+
+
 def save_model(folder: Path, parameters: Parameters) -> None:
     """model.safetensors and config.json, which any part of tinyllm can load."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import json
+import math
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from tinyllm.config import PRESETS
 from tinyllm.errors import SettingError, WeightsError
 from tinyllm.training.card import model_card
-from tinyllm.training.checkpoint import load_parameters, read_state, write_text
+from tinyllm.training.checkpoint import load_parameters, make_folder, read_state, write_text
 from tinyllm.training.corpus import library_corpus, text_corpus
 from tinyllm.training.job import Job
 from tinyllm.training.objectives import DIVERGENCE_UNTIL, Distillation
@@ -61,7 +62,7 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
         refuse_used(folder)
     job = _job(arguments)
     if arguments.steps is None and not arguments.resume:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         speed = seconds_per_step(job, folder)
         steps = max(1, int(arguments.minutes * 60 / (speed * OVERHEAD)))
         say(f"{speed * 1e3:.1f} ms a step: {steps} steps in {arguments.minutes:g} minutes")
@@ -97,7 +98,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         steps = int(read_state(arguments.out)["identity"]["plan"]["steps"])
     elif arguments.minutes is None:
         raise SettingError("give --minutes or --steps, or --resume to go on with a run")
-    elif not arguments.minutes > 0:
+    elif not 0 < arguments.minutes < math.inf:
         raise SettingError(f"--minutes must be above 0, not {arguments.minutes:g}")
     else:
         steps = 1000

@@ -18,6 +18,7 @@ from tqdm import tqdm
 from tinyllm.errors import CheckpointError
 from tinyllm.training.checkpoint import (
     CHECKPOINT,
+    make_folder,
     restore,
     save_checkpoint,
     save_model,
@@ -66,7 +67,7 @@ class Run:
     def __init__(self, job: Job, folder: Path, resume: bool = False) -> None:
         if not resume:
             refuse_used(folder)
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             write_text(folder / "run.json", json.dumps(job.identity, indent=2) + "\n")
         self.job = job
         self.folder = folder

@@ -39,7 +39,7 @@ class Plan:
             raise SettingError(f"steps must be at least 1, not {self.steps}")
         if self.seed < 0:
             raise SettingError(f"the seed must be at least 0, not {self.seed}")
-        if not self.peak_rate > 0:
+        if not 0 < self.peak_rate < math.inf:
             raise SettingError(f"the learning rate must be above 0, not {self.peak_rate}")
         if self.tokens_per_step < 1 or self.tokens_per_step % self.tokens_at_once:
             raise SettingError(
