@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 
 from tinyllm.errors import TinyllmError
+from tinyllm.experiments import command as bench
+from tinyllm.speculative import command as generate
 from tinyllm.training import command as train
 
 
@@ -12,9 +14,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 when done, 2 when the input was wrong, 130 when interrupted."""
     parser = argparse.ArgumentParser(prog="python -m tinyllm", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    train_parser = commands.add_parser("train", help="train a model")
-    train.add_arguments(train_parser)
-    train_parser.set_defaults(run=train.run)
+    for name, command, what in (
+        ("train", train, "train a model"),
+        ("generate", generate, "continue a prompt, plainly or by speculation"),
+        ("bench", bench, "measure something on this machine"),
+    ):
+        subparser = commands.add_parser(name, help=what, description=command.__doc__)
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
     parsed = parser.parse_args(arguments)
     try:
         return int(parsed.run(parsed, print))

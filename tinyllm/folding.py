@@ -3,7 +3,7 @@
 Layer norm takes off the mean, divides by the deviation, multiplies by a gain and adds a bias.
 All but the division is linear, so it can be done once, in the neighbouring weights:
 embeddings and residual outputs are centred, so that every row of the residual stream has zero
-mean; the gain scales the rows of the product that follows; the bias becomes that product's.
+mean; the gain scales the rows of the product that follows; the bias is one more row of it.
 The stored files keep the GPT-2 form; nothing outside tinyllm/model.py sees the folded one.
 """
 
@@ -13,68 +13,69 @@ from dataclasses import dataclass
 import numpy as np
 
 from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, Array
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, NORM_EPS, Array
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedBlock:
-    """One layer. The products are (in, out) and C-contiguous."""
+    """One layer. The products are (in, out) and C-contiguous; a last row of `in` is a bias."""
 
-    qkv: Array  # (C, (H + 2G) D), query columns divided by sqrt(D)
-    qkv_bias: Array  # ((H + 2G) D,)
+    qkv: Array  # (C + 1, (H + 2G) D), query columns divided by sqrt(D)
     attention_out: Array  # (H D, C), centred
-    up: Array  # (C, 4C), times GELU_SCALE
-    up_bias: Array  # (4C,), times GELU_SCALE
+    up: Array  # (C + 1, 4C), times GELU_SCALE
     down: Array  # (4C, C), centred, times GELU_UNSCALE
     down_bias: Array  # (C,), centred
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedWeights:
-    """The whole model."""
+    """The whole model. A row of the residual stream has C + 1 places, see normalise_row."""
 
-    token_embedding: Array  # (V, C), centred
-    position_embedding: Array  # (context, C), centred
+    token_embedding: Array  # (V, C + 1), centred, 0 in the last place
+    position_embedding: Array  # (context, C + 1), centred, sqrt(C eps) in the last place
     blocks: tuple[FoldedBlock, ...]  # L of them
-    head: Array  # (C, V)
-    head_bias: Array  # (V,)
+    head: Array  # (C + 1, V)
 
 
 def fold(weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype) -> FoldedWeights:
     """Fold in float64, then round once to dtype. The arrays are read-only: sessions share them."""
     exact = {name: np.asarray(weight, np.float64) for name, weight in weights.items()}
+    norm_size = config.width**0.5  # a row's length over its root mean square
 
     def ready(array: Array) -> Array:
         array = np.ascontiguousarray(array, dtype)
         array.setflags(write=False)
         return array
 
+    def after_norm(norm: str, product: Array, bias: Array | float = 0.0) -> Array:
+        """A (C, out) product with the norm before it: gain on the rows, bias as one more row."""
+        gained = norm_size * exact[f"{norm}.weight"][:, None] * product
+        return ready(np.vstack([gained, exact[f"{norm}.bias"] @ product + bias]))
+
+    def with_last(rows: Array, last: float) -> Array:
+        return ready(np.pad(_centre(rows), ((0, 0), (0, 1)), constant_values=last))
+
     def fold_block(layer: int) -> FoldedBlock:
-        w = {
-            name.removeprefix(f"h.{layer}."): weight
-            for name, weight in exact.items()
-            if name.startswith(f"h.{layer}.")
-        }
-        query_scale = np.ones(w["attn.c_attn.weight"].shape[1])
-        query_scale[: config.width] = config.head_dim**-0.5
-        qkv = w["attn.c_attn.weight"] * query_scale
-        up = GELU_SCALE * w["mlp.c_fc.weight"]
+        at = f"h.{layer}"
+        qkv = exact[f"{at}.attn.c_attn.weight"].copy()
+        qkv[:, : config.width] /= config.head_dim**0.5
         return FoldedBlock(
-            qkv=ready(w["ln_1.weight"][:, None] * qkv),
-            qkv_bias=ready(w["ln_1.bias"] @ qkv),
-            attention_out=ready(_centre(w["attn.c_proj.weight"])),
-            up=ready(w["ln_2.weight"][:, None] * up),
-            up_bias=ready(w["ln_2.bias"] @ up + GELU_SCALE * w["mlp.c_fc.bias"]),
-            down=ready(GELU_UNSCALE * _centre(w["mlp.c_proj.weight"])),
-            down_bias=ready(_centre(w["mlp.c_proj.bias"])),
+            qkv=after_norm(f"{at}.ln_1", qkv),
+            attention_out=ready(_centre(exact[f"{at}.attn.c_proj.weight"])),
+            up=after_norm(
+                f"{at}.ln_2",
+                GELU_SCALE * exact[f"{at}.mlp.c_fc.weight"],
+                GELU_SCALE * exact[f"{at}.mlp.c_fc.bias"],
+            ),
+            down=ready(GELU_UNSCALE * _centre(exact[f"{at}.mlp.c_proj.weight"])),
+            down_bias=ready(_centre(exact[f"{at}.mlp.c_proj.bias"])),
         )
 
     return FoldedWeights(
-        token_embedding=ready(_centre(exact["wte.weight"])),
-        position_embedding=ready(_centre(exact["wpe.weight"])),
+        token_embedding=with_last(exact["wte.weight"], 0.0),
+        position_embedding=with_last(exact["wpe.weight"], norm_size * NORM_EPS**0.5),
         blocks=tuple(fold_block(layer) for layer in range(config.n_layer)),
-        head=ready((exact["lm_head.weight"] * exact["ln_f.weight"]).T),
-        head_bias=ready(exact["lm_head.weight"] @ exact["ln_f.bias"]),
+        head=after_norm("ln_f", exact["lm_head.weight"].T),
     )
 
 

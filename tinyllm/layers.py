@@ -6,6 +6,7 @@ GELU's outer constants in the products around it. Plain forms of all this are in
 experiments/reference.py; tests prove both equal.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -21,37 +22,56 @@ _GELU_A = (2 / np.pi) ** 0.5
 GELU_SCALE = (_GELU_A * 0.044715) ** (1 / 3)  # s, folded into the product before
 GELU_UNSCALE = 1 / (2 * GELU_SCALE)  # folded into the product after
 
-# Constants as 0-d arrays: numpy converts a Python number anew at each call, at the price of a
-# whole pass over a short row.
-_SHIFT = {np.dtype(d): np.array(_GELU_A / GELU_SCALE, d) for d in ("float32", "float64")}
-_ONE = {np.dtype(d): np.array(1, d) for d in ("float32", "float64")}
+GELU_SHIFT = _GELU_A / GELU_SCALE  # a / s
+
+# Between these a sum of exponentials is right to rounding in float32, and in float64.
+_LEAST_SUM, _LARGEST_SUM = 1e-20, 1e30
 
 # Prefill attends by blocks of this many queries, so that keys after a block are never touched.
 _QUERY_BLOCK = 64
 
 
 def normalise_row(x: Array) -> Array:
-    """(C,) / its root mean square: layer norm of a row with zero mean, gain and bias folded."""
-    normalised: Array = x * (float(x.dot(x)) / len(x) + NORM_EPS) ** -0.5
+    """(C + 1,) / its length, then a 1 in the last place, which meets the next product's bias.
+
+    A row of the residual stream has zero mean and carries sqrt(C eps) in its last place, so
+    that its length is sqrt(C) times what layer norm divides by; that factor is folded.
+    """
+    normalised: Array = x * float(x.dot(x)) ** -0.5
+    normalised[-1] = 1
     return normalised
 
 
 def normalise_rows(x: Array) -> Array:
-    """(T, C) / each row's root mean square."""
-    mean_square = np.vecdot(x, x)
-    mean_square /= x.shape[1]
-    mean_square += NORM_EPS
-    normalised: Array = x / np.sqrt(mean_square, out=mean_square)[:, None]
+    """normalise_row of each of (T, C + 1)."""
+    normalised: Array = x / np.sqrt(np.vecdot(x, x))[:, None]
+    normalised[:, -1] = 1
     return normalised
 
 
-def scaled_gelu(u: Array) -> Array:
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Numbers as 0-d arrays of one dtype.
+
+    numpy converts a Python number anew at each call, at the price of a pass over a short row.
+    """
+
+    one: Array
+    gelu_shift: Array
+
+    @classmethod
+    def of(cls, dtype: np.dtype) -> "Constants":
+        """The constants in a dtype."""
+        return cls(one=np.array(1, dtype), gelu_shift=np.array(GELU_SHIFT, dtype))
+
+
+def scaled_gelu(u: Array, constants: Constants) -> Array:
     """GELU of u / GELU_SCALE, divided by GELU_UNSCALE; any shape, u is left as it is."""
     inner = u * u
-    inner += _SHIFT[u.dtype]
+    inner += constants.gelu_shift
     inner *= u
     np.tanh(inner, inner)
-    inner += _ONE[u.dtype]
+    inner += constants.one
     inner *= u
     return inner
 
@@ -59,15 +79,14 @@ def scaled_gelu(u: Array) -> Array:
 def attend_row(queries: Array, keys: Array, values: Array) -> Array:
     """Attention of one new token, which may see every cached position: no mask.
 
-    queries (G, H/G, D) already scaled, keys (G, D, S), values (G, S, D) -> (C,).
+    queries (H, D) already scaled, keys (G, D, S), values (G, S, D) -> (C,).
     The softmax is normalised after the product with the values, on D numbers instead of S.
     """
-    weights = queries @ keys  # (G, H/G, S)
-    weights -= np.maximum.reduce(weights, axis=2, keepdims=True)
-    np.exp(weights, weights)
-    mixed = weights @ values  # (G, H/G, D)
-    mixed /= np.add.reduce(weights, axis=2, keepdims=True)
-    return mixed.reshape(-1)
+    n_kv_head, head_dim, n_positions = keys.shape
+    scores = queries.reshape(n_kv_head, -1, head_dim) @ keys  # (G, H/G, S)
+    weights, total = exponentials(scores.reshape(-1, n_positions))  # (H, S), (H,)
+    mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G, D)
+    return (mixed.reshape(-1, head_dim) / total[:, None]).reshape(-1)
 
 
 def attend_rows(queries: Array, keys: Array, values: Array) -> Array:
@@ -93,15 +112,38 @@ def _attend_block(queries: Array, keys: Array, values: Array) -> Array:
     n_kv_head, _, n_positions = keys.shape
     # (T, H, D) -> (G, H/G * T, D): the query heads of one KV head share one product.
     grouped = queries.transpose(1, 0, 2).reshape(n_kv_head, -1, head_dim)
-    weights = (grouped @ keys).reshape(n_head, n_rows, n_positions)
+    scores = (grouped @ keys).reshape(n_head, n_rows, n_positions)
     # Only the last T columns hold positions that some row must not see.
-    weights[:, :, n_positions - n_rows :] += causal_mask(n_rows, weights.dtype)
-    weights -= np.maximum.reduce(weights, axis=2, keepdims=True)
-    np.exp(weights, weights)
+    scores[:, :, n_positions - n_rows :] += causal_mask(n_rows, scores.dtype)
+    weights, total = exponentials(scores.reshape(-1, n_positions))  # (H T, S), (H T,)
     mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G * T, D)
-    mixed = mixed.reshape(n_head, n_rows, head_dim)
-    mixed /= np.add.reduce(weights, axis=2, keepdims=True)
-    return mixed.transpose(1, 0, 2).reshape(n_rows, -1)
+    mixed = mixed.reshape(-1, head_dim) / total[:, None]
+    return mixed.reshape(n_head, n_rows, head_dim).transpose(1, 0, 2).reshape(n_rows, -1)
+
+
+def exponentials(scores: Array) -> tuple[Array, Array]:
+    """(rows, S) -> exp(scores) and its sums (rows,): a softmax before its division.
+
+    The usual shift by the largest score only keeps the sums in range, at the price of two
+    more passes; so it is made when a sum has left the range, and else saved. In range, no
+    term that counts can have under- or overflowed. Call it under errstate(over="ignore").
+    """
+    ones = _ones(scores.shape[1], scores.dtype)
+    weights = np.exp(scores)
+    total = weights.dot(ones)
+    totals = total.tolist()
+    if not (min(totals) > _LEAST_SUM and max(totals) < _LARGEST_SUM):
+        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+        total = weights.dot(ones)
+    return weights, total
+
+
+@lru_cache(maxsize=1024)
+def _ones(length: int, dtype: np.dtype) -> Array:
+    """(S,) ones: a sum as a product costs half of a reduction on so few numbers."""
+    ones = np.ones(length, dtype)
+    ones.setflags(write=False)
+    return ones
 
 
 @lru_cache(maxsize=2 * _QUERY_BLOCK)

@@ -15,6 +15,7 @@ from tinyllm.errors import ContextOverflowError, SettingError, TokenError
 from tinyllm.folding import FoldedBlock, fold
 from tinyllm.layers import (
     Array,
+    Constants,
     attend_row,
     attend_rows,
     normalise_row,
@@ -44,6 +45,7 @@ class Transformer:
         self.dtype = np.dtype(dtype)
         self.tokenizer = CharTokenizer()
         self._weights = fold(weights, config, self.dtype)
+        self._constants = Constants.of(self.dtype)
 
     def new_cache(self, dtype: str | None = None, capacity: int | None = None) -> DenseCache:
         """An empty KV cache for one sequence.
@@ -79,62 +81,57 @@ class Transformer:
         if cache is None:
             cache = self.new_cache(capacity=n_new)
         cache.reserve(n_new)
-        if n_new == 1:
-            logits = self._forward_row(tokens[0], start, cache, rows != 0)
-        else:
-            logits = self._forward_rows(tokens, start, cache, n_new if rows is None else rows)
+        with np.errstate(over="ignore"):  # see layers.exponentials
+            if n_new == 1:
+                logits = self._forward_row(tokens[0], start, cache, rows != 0)
+            else:
+                logits = self._forward_rows(tokens, start, cache, n_new if rows is None else rows)
         cache.commit(n_new)
         return logits
 
-    def _forward_row(self, token: int, position: int, cache: KVCache, head: bool) -> Array:
+    def _forward_row(self, token: int, position: int, cache: KVCache, wants_logits: bool) -> Array:
         """The path of one token: 1-D rows, products with one row, no mask. -> (1, V)"""
-        config, weights = self.config, self._weights
-        n_kv_head, head_dim = config.n_kv_head, config.head_dim
-        stop = position + 1
-        query_end, key_end = config.width, config.width + n_kv_head * head_dim
-        x = weights.token_embedding[token] + weights.position_embedding[position]  # (C,)
+        weights, constants, stop = self._weights, self._constants, position + 1
+        n_head, n_kv_head = self.config.n_head, self.config.n_kv_head
+        n_heads, head_dim = n_head + 2 * n_kv_head, self.config.head_dim
+        x = weights.token_embedding[token] + weights.position_embedding[position]
+        stream = x[:-1]  # (C,); the last place of x belongs to the norms
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
-            qkv = normalise_row(x).dot(block.qkv)  # (C,) -> ((H + 2G) D,)
-            qkv += block.qkv_bias
-            queries, new_keys, new_values = qkv[:query_end], qkv[query_end:key_end], qkv[key_end:]
-            keys.write(position, new_keys.reshape(1, n_kv_head, head_dim))
-            values.write(position, new_values.reshape(1, n_kv_head, head_dim))
-            mixed = attend_row(
-                queries.reshape(n_kv_head, -1, head_dim), keys.read(stop), values.read(stop)
-            )
-            x += mixed.dot(block.attention_out)
-            hidden = normalise_row(x).dot(block.up)  # (C,) -> (4C,)
-            hidden += block.up_bias
-            x += scaled_gelu(hidden).dot(block.down)
-            x += block.down_bias
-        if not head:
-            return np.empty((0, config.vocab_size), self.dtype)
+            qkv = normalise_row(x).dot(block.qkv)  # (C + 1,) -> ((H + 2G) D,)
+            heads = qkv.reshape(n_heads, head_dim)
+            keys.write_one(position, heads[n_head:-n_kv_head])
+            values.write_one(position, heads[-n_kv_head:])
+            mixed = attend_row(heads[:n_head], keys.read(stop), values.read(stop))
+            stream += mixed.dot(block.attention_out)
+            hidden = normalise_row(x).dot(block.up)  # (C + 1,) -> (4C,)
+            stream += scaled_gelu(hidden, constants).dot(block.down)
+            stream += block.down_bias
+        if not wants_logits:
+            return np.empty((0, self.config.vocab_size), self.dtype)
         logits: Array = normalise_row(x).dot(weights.head)
-        logits += weights.head_bias
         return logits[None]
 
     def _forward_rows(self, tokens: Sequence[int], start: int, cache: KVCache, rows: int) -> Array:
         """The path of T > 1 tokens, with the causal mask among them. -> (rows, V)"""
-        weights = self._weights
+        weights, constants = self._weights, self._constants
         stop = start + len(tokens)
-        x = weights.token_embedding[np.asarray(tokens)]  # (T, C)
+        x = weights.token_embedding[np.asarray(tokens)]  # (T, C + 1)
         x += weights.position_embedding[start:stop]
+        stream = x[:, :-1]  # (T, C); the last place of each row belongs to the norms
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
-            x += self._attention(block, x, stop, keys, values)
-            hidden = normalise_rows(x) @ block.up  # (T, C) -> (T, 4C)
-            hidden += block.up_bias
-            x += scaled_gelu(hidden) @ block.down
-            x += block.down_bias
-        last = x[len(tokens) - rows :]
-        return normalise_rows(last) @ weights.head + weights.head_bias
+            stream += self._attention(block, x, stop, keys, values)
+            hidden = normalise_rows(x) @ block.up  # (T, C + 1) -> (T, 4C)
+            stream += scaled_gelu(hidden, constants) @ block.down
+            stream += block.down_bias
+        logits: Array = normalise_rows(x[len(tokens) - rows :]) @ weights.head
+        return logits
 
     def _attention(
         self, block: FoldedBlock, x: Array, stop: int, keys: Storage, values: Storage
     ) -> Array:
-        """(T, C) -> (T, C): writes the new keys and values, attends to all up to `stop`."""
+        """(T, C + 1) -> (T, C): writes the new keys and values, attends to all up to `stop`."""
         n_new, n_kv_head = len(x), self.config.n_kv_head
         qkv = normalise_rows(x) @ block.qkv  # (T, (H + 2G) D)
-        qkv += block.qkv_bias
         heads = qkv.reshape(n_new, -1, self.config.head_dim)  # (T, H + 2G, D)
         keys.write(stop - n_new, heads[:, -2 * n_kv_head : -n_kv_head])
         values.write(stop - n_new, heads[:, -n_kv_head:])

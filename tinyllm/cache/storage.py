@@ -49,6 +49,9 @@ class Storage(Protocol):
     def write(self, start: int, vectors: Array) -> None:
         """Store (T, G, D) at positions start..start+T-1."""
 
+    def write_one(self, position: int, vectors: Array) -> None:
+        """Store (G, D) at one position: the decode step's write, without a transpose."""
+
     def read(self, stop: int) -> Array:
         """Keys (G, D, stop) or values (G, stop, D) in the dtype of computation."""
 
@@ -78,6 +81,13 @@ class FloatStorage:
             self._slab[:, :, start:stop] = vectors.transpose(1, 2, 0)
         else:
             self._slab[:, start:stop] = vectors.transpose(1, 0, 2)
+
+    def write_one(self, position: int, vectors: Array) -> None:
+        """Store (G, D) at one position."""
+        if self._dims_first:
+            self._slab[:, :, position] = vectors
+        else:
+            self._slab[:, position] = vectors
 
     def read(self, stop: int) -> Array:
         """A view when stored in the dtype of computation, else a converted copy."""
@@ -116,6 +126,10 @@ class Int8Storage:
         codes = np.rint(vectors / divisor[..., None])
         self._codes.write(start, np.clip(codes, -_INT8_LIMIT, _INT8_LIMIT))
         self._scales[:, start : start + len(vectors)] = scales.T
+
+    def write_one(self, position: int, vectors: Array) -> None:
+        """Quantise and store (G, D) at one position."""
+        self.write(position, vectors[None])
 
     def read(self, stop: int) -> Array:
         """Codes times scales."""

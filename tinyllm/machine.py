@@ -1,0 +1,58 @@
+"""What a timing was measured on: processor, Python, numpy, and BLAS with its threads."""
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from threadpoolctl import threadpool_info
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """One machine, as it is shown beside its timings."""
+
+    processor: str
+    cores: int
+    python: str
+    numpy: str
+    blas: str  # "" when numpy's BLAS cannot be asked
+    blas_threads: int
+
+    def __str__(self) -> str:
+        threads = f"{self.blas_threads} BLAS thread" + "s" * (self.blas_threads != 1)
+        return (
+            f"{self.processor}, {self.cores} cores, Python {self.python}, "
+            f"numpy {self.numpy} ({self.blas}, {threads})"
+        )
+
+
+def this_machine() -> Machine:
+    """Read from the system and from the libraries that are loaded."""
+    pools = [pool for pool in threadpool_info() if pool.get("user_api") == "blas"]
+    names = (
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture') or ''}".strip()
+        for pool in pools
+    )
+    return Machine(
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        python=platform.python_version(),
+        numpy=np.__version__,
+        blas=", ".join(names),
+        blas_threads=max((pool["num_threads"] for pool in pools), default=1),
+    )
+
+
+def _processor() -> str:
+    """The processor's own name where Linux tells it, else the architecture."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    for line in lines:
+        key, _, value = line.partition(":")
+        if key.strip() == "model name" and value.strip():
+            return value.strip()
+    return platform.processor() or platform.machine()
