@@ -1,0 +1,113 @@
+"""python -m tinyllm, as a user calls it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tinyllm.__main__ import main
+from tinyllm.experiments import command, decode
+from tinyllm.loading import MODELS, load_weights
+
+
+def test_generate_prints_the_prompt_and_its_continuation(capsys):
+    assert main(["generate", "--prompt", "import ", "--max-new-tokens", "20"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.startswith("import ")
+    assert len(printed.out) == len("import ") + 20 + 1  # and a line's end
+    assert printed.err == ""
+
+
+@pytest.mark.parametrize("drafter", ["draft", "ngram"])
+def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafter):
+    plain = ["generate", "--prompt", "def __init__(self, ", "--max-new-tokens", "40"]
+    main(plain)
+    expected = capsys.readouterr().out
+    assert main([*plain, "--k", "4", "--drafter", drafter]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    assert printed.err.startswith("40 tokens in ")
+    assert "tokens per target call" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--prompt", ""], "the prompt is empty"),
+        (["--prompt", "日本"], "printable ASCII and newline only"),
+        (["--prompt", "x", "--k", "0"], "k must lie in 1..64"),
+        (["--prompt", "x", "--temperature", "nan"], "temperature must lie in 0..100, not nan"),
+        (["--prompt", "x", "--model", "gpt-5"], "no model 'gpt-5': choose draft, target"),
+        (["--prompt", "x" * 600], "shorten the prompt to at most 511"),
+        (["--prompt", "x", "--k", "3", "--drafter", "nobody"], "no model 'nobody'"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_2(capsys, arguments, message):
+    assert main(["generate", *arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_unknown_choices_are_refused_by_the_parser(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        main(["generate", "--prompt", "x", "--kv-dtype", "int3"])
+    assert stopped.value.code == 2
+    assert "choose from" in capsys.readouterr().err
+
+
+def test_the_module_runs():
+    done = subprocess.run(
+        [sys.executable, "-m", "tinyllm", "generate", "--prompt", "x = ", "--max-new-tokens", "3"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(done.stdout) == len("x = ") + 3 + 1
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    done = subprocess.run(
+        f"{sys.executable} -m tinyllm generate --prompt 'x = ' --max-new-tokens 400 | head -c 5",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "x = " + done.stdout[4]
+    assert "Traceback" not in done.stderr
+
+
+def test_decode_times_every_case_and_judges_every_bar(target, draft):
+    weights = load_weights(MODELS / "target", target.config)
+    rows = list(decode.decode(target, draft, weights, turns=3))
+    times = {row.case: row.milliseconds for row in rows if isinstance(row, decode.CallTime)}
+    assert set(times) >= {"plain step", "step", "5 rows", "draft step", "plain prefill", "prefill"}
+    assert all(
+        0 < time.low <= time.median <= time.high and time.count == 3 for time in times.values()
+    )
+    assert sum(isinstance(row, decode.Bar) for row in rows) == 4
+
+
+def test_a_bar_is_met_or_not_by_its_median():
+    spread = decode.Spread.of([1.0, 2.0, 9.0])
+    assert decode.Bar("x", spread, at_least=2.0).met
+    assert not decode.Bar("x", spread, at_least=2.1).met
+    assert decode.Bar("x", spread, at_most=2.0).met
+    assert not decode.Bar("x", spread, at_most=1.9).met
+
+
+def test_bench_prints_one_json_object(capsys, monkeypatch):
+    row = {"name": "a", "unit": "ms", "median": 1.0, "low": 0.5, "high": 2.0, "met": False}
+    row |= {"at_least": None, "at_most": 0.9, "turns": 3}
+    monkeypatch.setitem(command.BENCHES, "decode", lambda: iter([row]))
+    assert main(["bench", "decode", "--json"]) == 1  # a bar is not met
+    printed = json.loads(capsys.readouterr().out)
+    assert set(printed) == {"name", "machine", "rows"}
+    assert printed["name"] == "decode"
+    assert printed["machine"]["blas_threads"] == 1
+    assert printed["rows"] == [row]
+    assert main(["bench", "decode"]) == 1
+    assert "<= 0.9: NOT MET" in capsys.readouterr().out

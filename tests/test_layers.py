@@ -1,0 +1,77 @@
+"""Each fast form against the plain form it replaces."""
+
+import numpy as np
+import pytest
+
+from tinyllm.config import PRESETS
+from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
+from tinyllm.layers import (
+    GELU_SCALE,
+    GELU_UNSCALE,
+    NORM_EPS,
+    Constants,
+    attend_row,
+    attend_rows,
+    exponentials,
+    normalise_row,
+    normalise_rows,
+    scaled_gelu,
+)
+from tinyllm.model import Transformer, random_weights
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scaled_gelu_is_gelu_with_its_constants_folded(dtype):
+    x = np.linspace(-6, 6, 401).astype(dtype)
+    folded = GELU_UNSCALE * scaled_gelu(GELU_SCALE * x, Constants.of(np.dtype(dtype)))
+    assert folded.dtype == dtype
+    assert np.abs(folded - gelu(x)).max() < (2e-6 if dtype == "float32" else 1e-14)
+
+
+def test_normalised_rows_are_layer_norm_of_centred_rows():
+    rows = RNG.normal(3, 2, (5, 12))
+    centred = rows - rows.mean(axis=1, keepdims=True)
+    carried = np.pad(centred, ((0, 0), (0, 1)), constant_values=(12 * NORM_EPS) ** 0.5)
+    expected = centred / np.sqrt(rows.var(axis=1, keepdims=True) + NORM_EPS)
+    normalised = normalise_rows(carried)
+    assert np.allclose(normalised[:, :-1] * 12**0.5, expected, rtol=1e-14)
+    assert (normalised[:, -1] == 1).all()
+    for row, same in zip(carried, normalised, strict=True):
+        assert np.allclose(normalise_row(row), same, rtol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("centre", [0, 60, -60, 100, -100, 5000, -5000])
+@pytest.mark.parametrize("spread", [0.1, 10, 300])
+def test_exponentials_are_a_softmax_wherever_the_scores_lie(dtype, centre, spread):
+    """Large scores overflow and small ones vanish unless they are shifted."""
+    scores = RNG.normal(centre, spread, (6, 40)).astype(dtype)
+    with np.errstate(over="ignore"):
+        weights, total = exponentials(scores)
+    expected = softmax(scores.astype(np.float64))
+    # The scores' own rounding, spread / 2^24, is what float32 cannot be better than.
+    assert np.allclose(weights / total[:, None], expected, rtol=1e-5, atol=1e-12)
+    assert np.isfinite(total).all()
+
+
+def test_one_row_is_the_last_of_many():
+    queries = RNG.normal(size=(7, 6, 4))
+    keys, values = RNG.normal(size=(2, 4, 9)), RNG.normal(size=(2, 9, 4))
+    with np.errstate(over="ignore"):
+        last = attend_rows(queries, keys, values)[-1]
+        assert np.allclose(attend_row(queries[-1], keys, values), last, rtol=1e-13)
+
+
+@pytest.mark.parametrize("size", [20, 60])
+def test_a_model_with_huge_scores_equals_the_plain_engine(size):
+    config = PRESETS["draft"]
+    weights = {name: w.astype(np.float64) for name, w in random_weights(config).items()}
+    weights["h.0.attn.c_attn.weight"] *= size
+    model, fed = Transformer(config, weights, "float64"), RNG.integers(0, 96, 90).tolist()
+    plain = plain_forward(weights, config, fed, PlainCache(config, 90, "float64"))
+    cache = model.new_cache()
+    steps = np.concatenate([model.forward([token], cache) for token in fed])
+    assert np.abs(model.forward(fed) - plain).max() < 1e-11
+    assert np.abs(steps - plain).max() < 1e-11
