@@ -42,10 +42,10 @@ class Attention:
         self.name = name
         self.block = block
         self.scale = 1.0 / math.sqrt(config.head_dim)
-        future = np.triu(np.full((block, block), -np.inf, buffers.dtype), k=1)
-        self.mask: Array = future
+        self.mask: Array = np.triu(np.full((block, block), -np.inf, buffers.dtype), k=1)
 
     def _kept(self, start: int, shape: tuple[int, ...]) -> tuple[Array, Array]:
+        """Exponentials of the block of queries at `start`, and the reciprocals of their sums."""
         weights = self.buffers.get(f"{self.name}.exponentials.{start}", shape)
         return weights, self.buffers.get(f"{self.name}.reciprocals.{start}", (*shape[:-1], 1))
 

@@ -22,7 +22,7 @@ from tinyllm.training.parameters import Array
 _SKIPPED = (
     "site-packages test tests idle_test idlelib lib2to3 turtledemo ensurepip pydoc_data encodings"
 )
-SKIPPED_DIRECTORIES = frozenset([*_SKIPPED.split(" "), "__pycache__"])
+SKIPPED_DIRECTORIES = frozenset([*_SKIPPED.split(" "), "dist-packages", "__pycache__"])
 SKIPPED_PREFIX = "_sysconfigdata"  # written by the build, different on every machine
 LEAST_CHARACTERS = 20_000
 SAMPLE_CHARACTERS = 65_536  # of validation text that a card can be checked on
