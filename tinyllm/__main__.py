@@ -29,8 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TinyllmError as error:
         print(f"{parser.prog} {parsed.command}: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:  # training catches its own, to save first
-        return 130
     except BrokenPipeError:  # the reader has left (`| head`): no more to say, nowhere to say it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

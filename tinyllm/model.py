@@ -46,6 +46,7 @@ class Transformer:
         self.tokenizer = CharTokenizer()
         self._weights = fold(weights, config, self.dtype)
         self._constants = Constants.of(self.dtype)
+        self._heads = config.n_head, config.n_kv_head, config.head_dim
 
     def new_cache(self, dtype: str | None = None, capacity: int | None = None) -> DenseCache:
         """An empty KV cache for one sequence.
@@ -81,62 +82,76 @@ class Transformer:
         if cache is None:
             cache = self.new_cache(capacity=n_new)
         cache.reserve(n_new)
+        # The tokens whose logits nobody wants have only keys and values to leave.
+        silent = 0 if rows is None else n_new - rows
+        logits = np.empty((0, self.config.vocab_size), self.dtype)
         with np.errstate(over="ignore"):  # see layers.exponentials
-            if n_new == 1:
-                logits = self._forward_row(tokens[0], start, cache, rows != 0)
-            else:
-                logits = self._forward_rows(tokens, start, cache, n_new if rows is None else rows)
+            if silent:
+                self._run(tokens[:silent], start, cache, wants_logits=False)
+            if silent < n_new:
+                logits = self._run(tokens[silent:], start + silent, cache, wants_logits=True)
         cache.commit(n_new)
         return logits
 
-    def _forward_row(self, token: int, position: int, cache: KVCache, wants_logits: bool) -> Array:
-        """The path of one token: 1-D rows, products with one row, no mask. -> (1, V)"""
-        weights, constants, stop = self._weights, self._constants, position + 1
-        n_head, n_kv_head = self.config.n_head, self.config.n_kv_head
-        n_heads, head_dim = n_head + 2 * n_kv_head, self.config.head_dim
-        x = weights.token_embedding[token] + weights.position_embedding[position]
-        stream = x[:-1]  # (C,); the last place of x belongs to the norms
-        for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
-            qkv = normalise_row(x).dot(block.qkv)  # (C + 1,) -> ((H + 2G) D,)
-            heads = qkv.reshape(n_heads, head_dim)
-            keys.write_one(position, heads[n_head:-n_kv_head])
-            values.write_one(position, heads[-n_kv_head:])
-            mixed = attend_row(heads[:n_head], keys.read(stop), values.read(stop))
-            stream += mixed.dot(block.attention_out)
-            hidden = normalise_row(x).dot(block.up)  # (C + 1,) -> (4C,)
-            stream += scaled_gelu(hidden, constants).dot(block.down)
-            stream += block.down_bias
-        if not wants_logits:
-            return np.empty((0, self.config.vocab_size), self.dtype)
-        logits: Array = normalise_row(x).dot(weights.head)
-        return logits[None]
+    def _run(self, tokens: Sequence[int], start: int, cache: KVCache, wants_logits: bool) -> Array:
+        """Tokens from position `start` through all layers, by the path for their number.
 
-    def _forward_rows(self, tokens: Sequence[int], start: int, cache: KVCache, rows: int) -> Array:
-        """The path of T > 1 tokens, with the causal mask among them. -> (rows, V)"""
-        weights, constants = self._weights, self._constants
-        stop = start + len(tokens)
-        x = weights.token_embedding[np.asarray(tokens)]  # (T, C + 1)
-        x += weights.position_embedding[start:stop]
-        stream = x[:, :-1]  # (T, C); the last place of each row belongs to the norms
+        -> (T, V); without wants_logits the last layer ends at its keys and values, and what is
+        returned means nothing.
+        """
+        weights = self._weights
+        last = None if wants_logits else weights.blocks[-1]
+        x: Array
+        if len(tokens) == 1:
+            x = weights.token_embedding[tokens[0]] + weights.position_embedding[start]
+            layer, normalise = self._layer_row, normalise_row
+        else:
+            x = weights.token_embedding[np.asarray(tokens)]
+            x += weights.position_embedding[start : start + len(tokens)]
+            layer, normalise = self._layer_rows, normalise_rows
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
-            stream += self._attention(block, x, stop, keys, values)
-            hidden = normalise_rows(x) @ block.up  # (T, C + 1) -> (T, 4C)
-            stream += scaled_gelu(hidden, constants) @ block.down
-            stream += block.down_bias
-        logits: Array = normalise_rows(x[len(tokens) - rows :]) @ weights.head
+            layer(block, x, start, keys, values, block is last)
+        if last is not None:
+            return x
+        logits: Array = normalise(x).dot(weights.head).reshape(len(tokens), -1)
         return logits
 
-    def _attention(
-        self, block: FoldedBlock, x: Array, stop: int, keys: Storage, values: Storage
-    ) -> Array:
-        """(T, C + 1) -> (T, C): writes the new keys and values, attends to all up to `stop`."""
-        n_new, n_kv_head = len(x), self.config.n_kv_head
-        qkv = normalise_rows(x) @ block.qkv  # (T, (H + 2G) D)
-        heads = qkv.reshape(n_new, -1, self.config.head_dim)  # (T, H + 2G, D)
-        keys.write(stop - n_new, heads[:, -2 * n_kv_head : -n_kv_head])
-        values.write(stop - n_new, heads[:, -n_kv_head:])
-        queries = heads[:, : -2 * n_kv_head]
-        return attend_rows(queries, keys.read(stop), values.read(stop)) @ block.attention_out
+    def _layer_row(
+        self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
+    ) -> None:
+        """One layer on the row of one token, x (C + 1,), in place: no mask, one-row products."""
+        n_head, n_kv_head, head_dim = self._heads
+        stream = x[:-1]  # (C,); the last place of x belongs to the norms
+        qkv = normalise_row(x).dot(block.qkv)  # (C + 1,) -> ((H + 2G) D,)
+        heads = qkv.reshape(-1, head_dim)  # (H + 2G, D)
+        keys.write_one(start, heads[n_head:-n_kv_head])
+        values.write_one(start, heads[-n_kv_head:])
+        if silent:
+            return
+        mixed = attend_row(heads[:n_head], keys.read(start + 1), values.read(start + 1))
+        stream += mixed.dot(block.attention_out)
+        hidden = normalise_row(x).dot(block.up)  # (C + 1,) -> (4C,)
+        stream += scaled_gelu(hidden, self._constants).dot(block.down)
+        stream += block.down_bias
+
+    def _layer_rows(
+        self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
+    ) -> None:
+        """One layer on the rows of T tokens, x (T, C + 1), in place, with the causal mask."""
+        n_head, n_kv_head, head_dim = self._heads
+        n_new, stop = len(x), start + len(x)
+        stream = x[:, :-1]  # (T, C)
+        qkv = normalise_rows(x) @ block.qkv  # (T, C + 1) -> (T, (H + 2G) D)
+        heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
+        keys.write(start, heads[:, n_head:-n_kv_head])
+        values.write(start, heads[:, -n_kv_head:])
+        if silent:
+            return
+        mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop))
+        stream += mixed @ block.attention_out
+        hidden = normalise_rows(x) @ block.up  # (T, C + 1) -> (T, 4C)
+        stream += scaled_gelu(hidden, self._constants) @ block.down
+        stream += block.down_bias
 
 
 def random_weights(config: ModelConfig, seed: int = 0) -> dict[str, Array]:
