@@ -18,6 +18,7 @@ from tinyllm.model import Transformer
 from tinyllm.speculative import Counters, Drafter, Round, speculate
 from tinyllm.tokenizer import ALPHABET
 
+LEAST_SHOWN = 0.005  # probability
 PAIRS = 5  # of plain and speculative runs, for the speed-up
 RUNS_PER_K = 4
 KS = range(int(RANGES["k"][0]), int(RANGES["k"][1]) + 1)
@@ -232,7 +233,7 @@ def choices(event: Round, index: int, top: int = 6) -> tuple[Choice, ...]:
     return tuple(
         Choice(ALPHABET[token], float(p[token]), None if q is None else float(q[token]))
         for token in order
-        if weight[token] > 0
+        if weight[token] >= LEAST_SHOWN
     )
 
 

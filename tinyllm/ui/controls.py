@@ -24,7 +24,7 @@ from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _
 
-_WIDTHS = {"kv_dtype": 2.35, "kv_heads": 1.75}  # of columns; sliders take 2.2
+_WIDTHS = {"kv_dtype": 2.5, "kv_heads": 1.75}  # of columns; sliders take 2.1
 _PRESSED = "_pressed_run"
 _BIND: dict[str, Any] = {"bind": "query-params"}
 
@@ -138,15 +138,17 @@ _WIDGETS: dict[str, Callable[[], Any]] = {
 
 
 def _wrong_parameters(fields: Sequence[str]) -> list[str]:
-    """Sentences about URL parameters of this page that cannot be; the widgets drop them."""
-    found = [
-        problem_of(field, st.query_params[field]) for field in fields if field in st.query_params
-    ]
-    return [
-        _("{problem}. The address was corrected.").format(problem=problem)
-        for problem in found
-        if problem is not None and "prompt" not in problem
-    ]
+    """Sentences about URL parameters of this page that cannot be; the widgets drop them.
+
+    A prompt is left alone: its text is the visitor's, and the page says what is wrong with it.
+    """
+    sentences = []
+    for field in fields:
+        raw = st.query_params.get(field)
+        problem = problem_of(field, raw) if raw and field != "prompt" else None
+        if problem is not None:
+            sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
+    return sentences
 
 
 def control_row(
@@ -167,7 +169,7 @@ def control_row(
     messages = st.container()
     values: dict[str, Any] = dict(fixed)
     wrong = _wrong_parameters([*main, *more])
-    widths = [*(_WIDTHS.get(name, 2.2) for name in main), 1.55, 0.9 if at_once else 1.85]
+    widths = [*(_WIDTHS.get(name, 2.1) for name in main), 1.5, 0.9 if at_once else 1.85]
     columns = st.columns(widths, vertical_alignment="bottom")
     for column, field in zip(columns, main, strict=False):
         with column:

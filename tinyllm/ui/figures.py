@@ -164,6 +164,7 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
         },
         "yaxis2": {
             "domain": [0, 0.29],
+            "type": "category",
             "range": [head_rows - 0.5, -0.5],
             "tickvals": [heads * layer + (heads - 1) / 2 for layer in range(head_rows // heads)],
             "ticktext": [
@@ -227,6 +228,6 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         "colorscale": [[0, "$0/0.45"], [1, "$0"]],
         "showscale": False,
         "ygap": 1,
-        "text": [[name] * last for name in names],
-        "hovertemplate": _("%{text}, position %{x}: key length %{z:.2f}<extra></extra>"),
+        "y": names,
+        "hovertemplate": _("%{y}, position %{x}: key length %{z:.2f}<extra></extra>"),
     }

@@ -27,8 +27,8 @@ def lane_names() -> dict[str, tuple[str, str]]:
         "uncached": (_("No cache"), _("every token recomputes the whole text")),
         "cached": (_("KV cache"), _("every token reuses the keys and values before it")),
         "speculative": (
-            _("KV cache + speculation"),
-            _("a small model drafts, the target checks several tokens in one call"),
+            _("Cache + speculation"),
+            _("a small model drafts, the target checks several in one call"),
         ),
     }
 

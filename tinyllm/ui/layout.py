@@ -35,6 +35,7 @@ _CSS = """<style>
 .block-container [data-testid="stVerticalBlock"] { gap: 0.5rem; }
 .block-container h1 { padding: 0; line-height: 1.2; }
 .block-container [data-testid="stHeading"] { margin-bottom: 0.3rem; }
+.block-container [data-stale="true"] { opacity: 1; transition: none; }
 .block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
 @media (max-width: 640px) {
   .block-container { padding: 3rem 1rem 1rem; }

@@ -19,6 +19,7 @@ from tinyllm.ui import presenter
 from tinyllm.ui.text import _
 
 ROOT = Path(__file__).resolve().parents[2]
+_BYPASSED = "_bypassed"
 _inside: ContextVar[bool] = ContextVar("inside_app", default=False)
 
 
@@ -104,9 +105,15 @@ def run() -> None:
 
 def ensure_entry() -> None:
     """First line of a page: when app.py was bypassed, start again through the navigation."""
-    if not _inside.get():
-        _navigate()
-        st.rerun()
+    if _inside.get():
+        st.session_state.pop(_BYPASSED, None)
+        return
+    if st.session_state.get(_BYPASSED):
+        st.error(_("This file is a page. Start the app with: streamlit run app.py"))
+        st.stop()
+    st.session_state[_BYPASSED] = True
+    _navigate()
+    st.rerun()
 
 
 def _clicker(title: str) -> None:

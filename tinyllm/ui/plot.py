@@ -48,17 +48,15 @@ def plot(figure: Figure, key: str, *, alt: str, height: int = 340) -> None:
     """Draw a figure in the node that belongs to `key`, or update it there.
 
     A key can be drawn once in a script run; to animate, draw it in a fragment that reruns.
-    `alt` says in words what the chart shows, computed from its data.
+    Height is in pixels at a root font of 16 px and grows with that font. `alt` says in words
+    what the chart shows, computed from its data.
     """
-    from tinyllm.ui import presenter
-
     _mount(
         key=key,
         data={
             "figure": figure,
             "plotly": _serve_plotly(),
             "alt": alt,
-            "height": round(height * presenter.scale()),
-            "font_size": round(13 * presenter.scale()),
+            "height": height,
         },
     )

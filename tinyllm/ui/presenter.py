@@ -10,11 +10,13 @@ from tinyllm.ui.plot import FRONTEND
 
 PARAMETER = "present"
 
+# The font follows the width of the screen, as a projector's picture does: 17 px at 1280 (all
+# that fits there), 21 px at 1920. Charts take their font and height from it.
 _CSS = """<style>
-html { font-size: 20px; }
-header[data-testid="stHeader"] { display: none; }
-[data-testid="stSidebar"] { display: none; }
-.block-container { max-width: none; }
+html { font-size: clamp(17px, 1.1vw, 44px); }
+header[data-testid="stHeader"], [data-testid="stSidebar"] { display: none; }
+.stApp .block-container { padding-top: 0.6rem; }
+.st-key-presenter_previous, .st-key-presenter_next { display: none; }
 </style>"""
 
 _keys = st.components.v2.component(
@@ -30,11 +32,6 @@ def active() -> bool:
     if PARAMETER in st.query_params:
         st.session_state["_presenting"] = st.query_params[PARAMETER].lower() == "true"
     return bool(st.session_state.get("_presenting", False))
-
-
-def scale() -> float:
-    """Factor for chart fonts and heights: 1.25 on a stage (20 px instead of 16 px)."""
-    return 1.25 if active() else 1.0
 
 
 def start() -> None:

@@ -25,7 +25,7 @@ from tinyllm.ui.text import _
 
 Result = TypeVar("Result", bound="Taker")
 TICK_SECONDS = 0.15
-SLICE_SECONDS = 0.08  # the engine's share of a tick
+SLICE_SECONDS = 0.12  # the engine's share of a tick
 FIRST_SECONDS = 0.25  # and of a page's first picture
 _KEEP = 48  # finished results
 _PLAY = "_play"  # session key of the one run in play

@@ -67,7 +67,8 @@ function complete(layout, named, font, size) {
 
 export default function ({ data, parentElement }) {
   const host = parentElement.querySelector(".tinyllm-plot");
-  host.style.height = `${data.height}px`;
+  const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+  host.style.height = `${Math.round(data.height * scale)}px`;
   host.setAttribute("aria-label", data.alt);
   const style = getComputedStyle(parentElement);
   const font = style.getPropertyValue("--st-font").trim() || "sans-serif";
@@ -85,7 +86,7 @@ export default function ({ data, parentElement }) {
   load(new URL(data.plotly, window.location.origin).href)
     .then((Plotly) => {
       if (host.tinyllmDraw !== token) return null; // a newer figure is on its way
-      const layout = complete(data.figure.layout, named, font, data.font_size);
+      const layout = complete(data.figure.layout, named, font, Math.round(13 * scale));
       return Plotly.react(host, paint(data.figure.data, named), layout, config);
     })
     .then((drawn) => {

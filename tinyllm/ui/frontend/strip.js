@@ -24,7 +24,7 @@ function bars(top) {
   const width = 240;
   const lines = top.map(([symbol, p, q], index) => {
     const y = index * row;
-    const length = (value) => Math.max(1, value * (width - 66));
+    const length = (value) => Math.max(1, value * (width - 92));
     const drafted = q === null ? "" : `<rect x="20" y="${y + 8}" width="${length(q)}" height="6"
       fill="url(#tinyllm-hatch)" stroke="var(--mark-corrected)" stroke-width="0.7"/>`;
     const numbers = q === null ? p.toFixed(2) : `${p.toFixed(2)} / ${q.toFixed(2)}`;
@@ -32,7 +32,7 @@ function bars(top) {
     return `<text x="4" y="${y + 12}" font-weight="700"
       style="font-family:var(--st-code-font)">${escape(symbol)}</text>
       <rect x="20" y="${y + 1}" width="${length(p)}" height="6" fill="var(--mark-bonus)"/>
-      ${drafted}<text x="${Math.min(end, width - 62)}" y="${y + 12}">${numbers}</text>`;
+      ${drafted}<text x="${end}" y="${y + 12}">${numbers}</text>`;
   });
   return `<svg viewBox="0 0 ${width} ${row * top.length}" role="img"><defs>
     <pattern id="tinyllm-hatch" width="4" height="4" patternUnits="userSpaceOnUse"
@@ -104,11 +104,10 @@ export default function ({ data, parentElement }) {
   if (first) listen(root, tokens);
   if (data.following) {
     tokens.scrollTop = tokens.scrollHeight;
-    choose(root, data.details.length - 1);
+    choose(root, data.focus);
   } else {
     const chosen = root.tinyllmChosen;
     const known = chosen !== undefined && chosen < data.details.length;
-    const corrected = data.details.findIndex((detail) => detail && detail[3].length > 1);
-    choose(root, known ? chosen : Math.max(corrected, 0));
+    choose(root, known ? chosen : data.focus);
   }
 }

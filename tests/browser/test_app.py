@@ -1,0 +1,219 @@
+"""The three pages as a visitor and a speaker meet them, in a real browser."""
+
+import re
+import time
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import ARTEFACTS, Visit
+from tests.browser.server import Server
+
+PAGES = ("", "kv_cache", "speculative")
+SIZES = ((1280, 720), (1920, 1080), (390, 844))
+TOKENS = ".tinyllm-strip .tokens .t"
+CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
+QUIET_SECONDS = 1.5
+
+
+def settle(page: Page) -> None:
+    """Wait until everything is drawn and no run is going on."""
+    race = page.locator("h1").inner_text().startswith("A cache makes")
+    page.locator(".tinyllm-lanes input" if race else CHARTS).first.wait_for()
+    stop = page.get_by_role("button", name="Stop")
+    if stop.count():
+        expect(stop).to_be_disabled(timeout=30_000)
+
+
+def mark_charts(page: Page) -> int:
+    """Mark the chart nodes, to know them again; how many there are."""
+    return page.evaluate(
+        "() => { const all = document.querySelectorAll('.tinyllm-plot');"
+        "all.forEach((node) => (node.mine = true)); return all.length; }"
+    )
+
+
+def marked_charts(page: Page) -> int:
+    """How many of the nodes marked before are still there."""
+    return page.evaluate(
+        "() => [...document.querySelectorAll('.tinyllm-plot')].filter((n) => n.mine).length"
+    )
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path or "home")
+def test_first_view(visit: Visit, path: str, scheme: str) -> None:
+    page = visit(path, scheme=scheme)
+    settle(page)
+    for width, height in SIZES:
+        page.set_viewport_size({"width": width, "height": height})
+        page.wait_for_timeout(400)  # charts follow their container
+        page.screenshot(path=ARTEFACTS / f"{path or 'home'}-{width}x{height}-{scheme}.png")
+        sideways = page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth")
+        assert sideways <= 0
+        if width >= 1280:
+            box = page.get_by_text("What to notice").first.bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= height  # the first view needs no scrolling
+
+
+def test_deep_link_on_a_fresh_server(visit: Visit, fresh_server: Server) -> None:
+    page = visit("speculative?k=6&kv_dtype=int8", address=fresh_server.address)
+    expect(page.get_by_role("slider", name="k, proposals")).to_have_attribute("value", "6")
+    expect(page.get_by_text("Make fewer calls").first).to_be_visible()  # our navigation
+    expect(page.locator("h1")).to_contain_text("Draft k tokens")
+
+
+def test_run_then_stop(visit: Visit) -> None:
+    page = visit("speculative")
+    settle(page)
+    whole = page.locator(TOKENS).count()
+    page.get_by_role("button", name="Run").click()
+    stop = page.get_by_role("button", name="Stop")
+    expect(stop).to_be_enabled()
+    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length < {whole}")
+    first = page.locator(TOKENS).count()
+    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length > {first}")
+    stop.click()
+    expect(stop).to_be_disabled()
+    held = page.locator(TOKENS).count()
+    assert held < whole
+    page.wait_for_timeout(QUIET_SECONDS * 1000)
+    assert page.locator(TOKENS).count() == held
+
+
+@pytest.mark.parametrize("path", ["speculative", "kv_cache"])
+def test_a_run_to_its_end_keeps_the_charts(visit: Visit, path: str) -> None:
+    page = visit(path + "?tokens=40")
+    settle(page)
+    charts = mark_charts(page)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    page.wait_for_timeout(600)
+    page.screenshot(path=ARTEFACTS / f"{path}-running.png")
+    settle(page)
+    assert marked_charts(page) == charts > 0
+
+
+def test_a_moved_slider_ends_the_run_and_shows_its_result(visit: Visit) -> None:
+    page = visit("speculative?tokens=200")
+    settle(page)
+    charts = mark_charts(page)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    page.get_by_role("slider", name="k, proposals").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page).to_have_url(re.compile("k=5"))
+    settle(page)
+    assert page.locator(TOKENS).count() >= 200  # whole, not played
+    assert marked_charts(page) == charts == 2
+
+
+def test_another_page_ends_the_run(visit: Visit) -> None:
+    page = visit("speculative?tokens=384")
+    settle(page)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    page.get_by_text("Reuse what is computed").first.click()
+    page.get_by_role("menuitem", name="KV cache").first.click()
+    expect(page.locator("h1")).to_contain_text("Without a cache")
+    settle(page)
+    frames: list[object] = []
+    page.evaluate("() => 0")
+    page.on("websocket", lambda socket: frames.append(socket))
+    page.wait_for_timeout(QUIET_SECONDS * 1000)
+    expect(page.locator(".tinyllm-strip")).to_have_count(0)
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+
+
+def test_a_closed_tab_leaves_no_work(visit: Visit, fresh_server: Server) -> None:
+    page = visit("speculative?tokens=384", address=fresh_server.address)
+    page.get_by_role("button", name="Run").click()
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    page.close()
+    time.sleep(1)
+    before = fresh_server.cpu_seconds()
+    time.sleep(3)
+    assert fresh_server.cpu_seconds() - before <= 1  # a run in play takes nearly 3
+
+
+def test_others_stay_responsive(visit: Visit) -> None:
+    busy = visit("speculative?tokens=384&seed=5")
+    busy.get_by_role("button", name="Run").click()
+    start = time.monotonic()
+    other = visit("kv_cache?kv_dtype=int8")
+    other.locator(CHARTS).first.wait_for()
+    assert time.monotonic() - start < 15
+    expect(busy.get_by_role("button", name="Stop")).to_be_enabled()
+
+
+def test_distributions_at_a_token(visit: Visit) -> None:
+    page = visit("speculative?tokens=40")
+    settle(page)
+    panel = page.locator(".tinyllm-strip .inspect")
+    page.locator(TOKENS).nth(0).hover()
+    first = panel.inner_text()
+    assert "target p" in first
+    page.locator(TOKENS).nth(2).click()
+    assert panel.inner_text() != first
+    page.locator(".tinyllm-strip .tokens").focus()
+    page.keyboard.press("Home")
+    assert panel.inner_text() == first
+
+
+def test_the_race_plays_pauses_and_ends_with_one_text(visit: Visit) -> None:
+    page = visit("")
+    settle(page)
+    scrub = page.get_by_role("slider", name="Position in the replay")
+    page.wait_for_function("() => document.querySelector('.tinyllm-lanes input').value > 20")
+    page.get_by_role("button", name="Pause").click()
+    at = scrub.input_value()
+    page.wait_for_timeout(300)
+    assert scrub.input_value() == at
+    scrub.fill("1000")
+    texts = page.locator(".tinyllm-lanes pre").all_text_contents()
+    assert len(texts) == 3
+    assert len(set(texts)) == 1
+    page.get_by_role("button", name="Replay").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_a_wrong_prompt_is_kept_with_what_to_do(visit: Visit) -> None:
+    page = visit("speculative")
+    page.get_by_text("Prompt, more").click()
+    box = page.get_by_label("Prompt", exact=True)
+    box.fill("caf\u00e9")
+    box.press("Control+Enter")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("remove '\u00e9'")
+    expect(box).to_have_value("caf\u00e9")
+    assert page.locator(TOKENS).count() > 0
+
+
+def test_presenter_mode(visit: Visit) -> None:
+    page = visit("?present=true")
+    expect(page.get_by_text("Make fewer calls")).to_have_count(0)
+    settle(page)
+    page.screenshot(path=ARTEFACTS / "home-presenting.png")
+    page.wait_for_function("() => window.tinyllmKeys")
+    page.keyboard.press("PageDown")
+    expect(page.locator("h1")).to_contain_text("Without a cache")
+    settle(page)
+    page.screenshot(path=ARTEFACTS / "kv_cache-presenting.png")
+    page.keyboard.press("PageDown")
+    expect(page.locator("h1")).to_contain_text("Draft k tokens")
+    settle(page)
+    page.screenshot(path=ARTEFACTS / "speculative-presenting.png")
+    page.keyboard.press("g")
+    expect(page.get_by_role("button", name="Stop")).to_be_enabled()
+    page.keyboard.press("s")
+    expect(page.get_by_role("button", name="Stop")).to_be_disabled()
+    expect(page.get_by_text("Make fewer calls")).to_have_count(0)
+
+
+def test_the_numbers_can_be_taken_away(visit: Visit) -> None:
+    page = visit("speculative?tokens=40")
+    settle(page)
+    page.get_by_role("tab", name="Data").click()
+    with page.expect_download() as download:
+        page.get_by_role("button", name="rounds as CSV").click()
+    assert download.value.suggested_filename == "tinyllm-rounds.csv"

@@ -1,0 +1,30 @@
+"""Pages in Streamlit's own test runner: the real scripts and engine, no browser."""
+
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("home", "kv_cache", "speculative")
+
+
+def open_page(page: str, **parameters: str) -> AppTest:
+    """Open a page as a new visitor, with URL parameters."""
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    for name, value in parameters.items():
+        app.query_params[name] = value
+    app.switch_page(f"pages/{page}.py")
+    return app.run()
+
+
+def complaints(app: AppTest) -> list[str]:
+    """What the page says is wrong."""
+    return [element.value for element in (*app.error, *app.warning)]
+
+
+def well(app: AppTest) -> AppTest:
+    """The page, after a look that it drew everything and raised nothing."""
+    assert [element.message for element in app.exception] == []
+    assert len(app.title) == 1
+    assert any("What to notice" in element.value for element in app.markdown)
+    return app

@@ -1,0 +1,163 @@
+"""Every page at first paint, every control at its ends, every wrong input."""
+
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.pages.opening import PAGES, complaints, open_page, well
+from tinyllm.experiments.settings import CHOICES, RANGES
+from tinyllm.ui import navigation
+
+# The controls of every page, by where their values come from.
+SLIDERS = {
+    "home": ("k", "tokens"),
+    "kv_cache": ("temperature", "top_k", "top_p"),
+    "speculative": ("k", "temperature", "tokens", "top_k", "top_p"),
+}
+SEGMENTS = {
+    "home": ("kv_heads", "kv_dtype", "drafter"),
+    "kv_cache": ("kv_heads", "kv_dtype"),
+    "speculative": ("kv_heads", "kv_dtype", "drafter"),
+}
+WRONG = {
+    "k": ("0", "9", "50", "-1", "two", "1e99", "nan"),
+    "temperature": ("-0.1", "9", "warm", "inf"),
+    "kv_dtype": ("float64", "INT8"),
+    "kv_heads": ("3", "0", "all"),
+    "drafter": ("none",),
+    "tokens": ("0", "99999"),
+    "seed": ("-1", "1.5"),
+    "top_k": ("-3", "97"),
+    "top_p": ("0", "2"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_a_result_at_first_paint(page: str) -> None:
+    app = well(open_page(page))
+    assert complaints(app) == []
+    assert app.button(key="_run")
+
+
+@pytest.mark.parametrize(("page", "field"), [(p, f) for p, fs in SLIDERS.items() for f in fs])
+def test_sliders_at_both_ends(page: str, field: str) -> None:
+    app = open_page(page)
+    low, high = RANGES[field]
+    for end in (low, high):
+        slider: Any = app.slider(key=field)
+        slider.set_value(type(slider.value)(end)).run()
+        well(app)
+        assert complaints(app) == []
+        assert app.slider(key=field).value == end
+
+
+@pytest.mark.parametrize(("page", "field"), [(p, f) for p, fs in SEGMENTS.items() for f in fs])
+def test_every_choice(page: str, field: str) -> None:
+    app = open_page(page)
+    for choice in CHOICES[field]:
+        app.segmented_control(key=field).set_value(choice).run()
+        well(app)
+        assert complaints(app) == []
+
+
+def test_everything_at_its_highest_together() -> None:
+    ends = {field: str(high) for field, (_, high) in RANGES.items()}
+    app = well(open_page("speculative", kv_heads="1", kv_dtype="int8", **ends))
+    assert complaints(app) == []
+
+
+def test_everything_at_its_lowest_together() -> None:
+    ends = {field: str(low) for field, (low, _) in RANGES.items()}
+    app = well(open_page("speculative", drafter="ngram", prompt="x", **ends))
+    assert complaints(app) == []
+
+
+@pytest.mark.parametrize(("field", "value"), [(f, v) for f, vs in WRONG.items() for v in vs])
+def test_a_wrong_address_is_corrected_and_said(field: str, value: str) -> None:
+    app = well(open_page("speculative", **{field: value}))
+    assert len(complaints(app)) == 1
+    assert field in complaints(app)[0]
+    assert app.query_params.get(field) != value
+
+
+def test_an_address_is_a_run() -> None:
+    app = open_page("speculative", k="2", temperature="0", kv_dtype="int8", seed="7")
+    again = open_page("speculative", k="2", temperature="0", kv_dtype="int8", seed="7")
+    assert [metric.value for metric in app.metric][:2] == [metric.value for metric in again.metric][
+        :2
+    ]
+    assert app.slider(key="k").value == 2
+    assert app.segmented_control(key="kv_dtype").value == "int8"
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize(
+    ("prompt", "says"),
+    [
+        ("", "write at least one character"),
+        ("caf\u00e9 \u2026", "remove '\u00e9' (U+00E9)"),
+        ("x" * 600, "remove"),
+    ],
+)
+def test_a_prompt_that_cannot_run_is_kept_with_what_to_do(
+    page: str, prompt: str, says: str
+) -> None:
+    app = open_page(page)
+    app.text_area(key="prompt").set_value(prompt).run()
+    well(app)
+    assert len(complaints(app)) == 1
+    assert says in complaints(app)[0]
+    assert app.text_area(key="prompt").value == prompt
+    app.text_area(key="prompt").set_value("def f(").run()
+    assert complaints(well(app)) == []
+
+
+def test_sample_prompts_set_the_control() -> None:
+    app = open_page("speculative")
+    app.button(key="_prompt_loop").click().run()
+    assert app.text_area(key="prompt").value.startswith("for name in")
+    assert complaints(well(app)) == []
+
+
+def test_run_and_stop() -> None:
+    app = open_page("speculative")
+    app.button(key="_run").click().run()
+    assert not app.button(key="_stop").disabled
+    app.button(key="_stop").click().run()
+    well(app)
+    assert app.button(key="_stop").disabled
+
+
+def test_values_survive_a_switch_of_pages() -> None:
+    app = open_page("speculative")
+    app.slider(key="k").set_value(7).run()
+    app.switch_page("pages/home.py").run()
+    assert app.slider(key="k").value == 7
+
+
+def test_another_page_drops_the_run_in_play() -> None:
+    app = open_page("speculative")
+    app.button(key="_run").click().run()
+    app.switch_page("pages/kv_cache.py").run()
+    app.switch_page("pages/speculative.py").run()
+    well(app)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_presenter_mode_folds_the_explanation(page: str) -> None:
+    app = well(open_page(page, present="true"))
+    assert not app.expander[-1].proto.expanded
+
+
+def test_a_page_file_by_itself_says_how_to_start() -> None:
+    page = navigation.ROOT / "pages" / "home.py"
+    app = AppTest.from_file(str(page), default_timeout=30).run()
+    assert "streamlit run app.py" in complaints(app)[0]
+
+
+def test_the_list_of_pages_has_no_page_twice_and_misses_none() -> None:
+    listed = [entry.stem for section in navigation.SECTIONS.values() for entry in section]
+    assert len(listed) == len(set(listed))
+    files = {path.stem for path in (navigation.ROOT / "pages").glob("*.py")}
+    assert files == {entry.stem for entry in navigation.entries()}
