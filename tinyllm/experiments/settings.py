@@ -33,10 +33,10 @@ CHOICES: dict[str, tuple[Any, ...]] = {
 }
 
 PROMPTS = {
-    "class": 'class Cache:\n    """A small cache of recent results."""\n\n    def __init__(self, ',
+    "class": "class Node:\n    def __init__(self, value, parent=None):\n        ",
+    "method": '    def close(self):\n        """Close the file."""\n        if self.',
     "loop": "for name in sorted(names):\n    if name not in seen:\n        ",
-    "test": "class TestParser(unittest.TestCase):\n    def test_empty(self):\n        self.assert",
-    "import": "import os\nimport re\nimport sys\n\n__all__ = [",
+    "words": 'def parse_header(line):\n    """Parse a header line and return',
 }
 DEFAULT_PROMPT = PROMPTS["class"]
 

@@ -1,0 +1,168 @@
+"""Strips, figures, sentences and numbers, without a browser and without a page."""
+
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from tinyllm.config import ModelConfig
+from tinyllm.experiments import kv_cache, race, speculative
+from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
+from tinyllm.model import random_model
+from tinyllm.speculative import NGramDrafter
+from tinyllm.ui import figures, findings, formulas, strip, text
+from tinyllm.ui.state import Play, Store
+
+SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
+
+
+def valid(figure: figures.Figure) -> go.Figure:
+    """The figure as Plotly checks it, with its palette names filled in."""
+
+    def paint(value: Any) -> Any:
+        if isinstance(value, str) and value.startswith("$"):
+            return "#123456"
+        if isinstance(value, dict):
+            return {key: paint(item) for key, item in value.items()}
+        return [paint(item) for item in value] if isinstance(value, list) else value
+
+    return go.Figure(paint(figure))
+
+
+@pytest.fixture(scope="module")
+def record() -> speculative.Record:
+    watched = speculative.Record()
+    target = random_model(SMALL, 1)
+    for event in speculative.watch(RunConfig(tokens=24), target, random_model(SMALL, 2)):
+        watched.take(event)
+    return watched
+
+
+def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
+    pieces = strip.pieces(record.rows)
+    kept = "".join(one.symbol for one in pieces if one.mark not in ("rejected", "skipped"))
+    assert kept == speculative.text_of(record.rows)
+    proposed = sum(len(row.round.proposed) for row in record.rows)
+    marks = [one.mark for one in pieces]
+    assert marks.count("accepted") == record.counters.accepted
+    drafted = marks.count("accepted") + marks.count("rejected") + marks.count("skipped")
+    assert drafted == proposed
+    assert marks.count("rejected") == marks.count("corrected")
+    assert set(marks) <= set(strip.MARKS)
+    details = strip.details(pieces, record.rows)
+    assert len(details) == len(pieces)
+    assert pieces[strip.focus(pieces)].mark in ("corrected", "bonus")
+
+
+def test_a_strip_escapes_and_shows_whitespace() -> None:
+    html = strip.strip_html([strip.Piece(one, "accepted") for one in "<&\"'> \n"])
+    for shown in ("&lt;", "&amp;", "&quot;", "&#x27;", "&gt;", "·", "⏎"):
+        assert f">{shown}</span>" in html
+
+
+def test_groups_are_parted_by_spaces_so_that_lines_wrap() -> None:
+    html = strip.strip_html([strip.Piece("a", "accepted", 0), strip.Piece("b", "bonus", 1)])
+    assert '</span></span> <span class="r">' in html
+
+
+def test_figures_are_valid_and_small(record: speculative.Record) -> None:
+    drawn = valid(figures.rounds_figure(record.rows, RunConfig(tokens=24), 10**6))
+    assert len(drawn.data) == 3
+    assert len(valid(figures.curve_figure(record, 4)).data) == 3
+    model = random_model(SMALL)
+    rows = list(kv_cache.step_times(RunConfig(tokens=8), model, rows=3, repeats=1))
+    assert len(valid(figures.cache_figure(rows, SMALL, CONTEXT_LENGTH)).data) == 3
+
+
+def test_figures_of_nothing_yet() -> None:
+    valid(figures.rounds_figure([], RunConfig(), 1))
+    valid(figures.curve_figure(speculative.Record(), 4))
+    valid(figures.cache_figure([], SMALL, CONTEXT_LENGTH))
+
+
+def test_sentences_say_when_speculation_does_not_pay(record: speculative.Record) -> None:
+    assert record.comparison is not None
+    pays = record.comparison.speedup.median >= 1
+    assert ("does not pay" in findings.speculative(record, RunConfig())) != pays
+    nothing = findings.speculative(speculative.Record(), RunConfig())
+    assert "nothing" in nothing
+    assert findings.rounds_chart(record)
+    assert findings.curve_chart(record).count(":") >= len(speculative.KS)
+    assert len(findings.counter_rows(record.counters)) == 9
+
+
+def test_sentences_of_race_and_cache() -> None:
+    model = random_model(SMALL)
+    lanes = race.lanes(
+        race.race(RunConfig(tokens=8, temperature=0.0), model, NGramDrafter(), repeats=1)
+    )
+    assert "the same 8 tokens" in findings.race(lanes)
+    row = next(kv_cache.step_times(RunConfig(tokens=8), model, rows=2, repeats=1))
+    assert str(row.position) in findings.cache(row)
+    assert str(row.position) in findings.cache_chart(row)
+
+
+def test_formulas_hold_the_numbers(record: speculative.Record) -> None:
+    size = kv_cache.cache_size(random_model(SMALL), "int8", 10)
+    assert f"{size.formula:,}" in formulas.cache_bytes(SMALL, 10, "int8", size)
+    assert "measured" in formulas.tokens_per_call(0.5, 4, record.counters)
+    assert "k + 1" in formulas.tokens_per_call(1.0, 4, record.counters)
+    assert "not measured" in formulas.speedup(None)
+    assert formulas.speedup(record.comparison)
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (1572864, "1.50 MiB"), (3e9, "2.79 GiB")],
+)
+def test_bytes_are_binary(count: float, shown: str) -> None:
+    assert text.format_bytes(count) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (85e-6, "85 µs"),
+        (0.52e-3, "0.52 ms"),
+        (12.34e-3, "12.3 ms"),
+        (0.25, "250 ms"),
+        (1.5, "1.50 s"),
+    ],
+)
+def test_seconds(seconds: float, shown: str) -> None:
+    assert text.format_seconds(seconds) == shown
+
+
+@pytest.mark.parametrize(("rate", "shown"), [(6718.7, "6,720"), (370.8, "371"), (12.34, "12.3")])
+def test_rates_have_three_figures(rate: float, shown: str) -> None:
+    assert text.format_rate(rate) == shown
+
+
+def test_a_store_keeps_the_most_recent() -> None:
+    store: Store[int] = Store(keep=2)
+    for number in range(3):
+        store.put(number, number)
+    assert store.get(0) is None
+    assert store.get(1) == 1
+    store.put(3, 3)
+    assert store.get(2) is None
+    assert store.get(1) == 1
+
+
+class Taken(list[int]):
+    def take(self, item: int) -> bool:
+        self.append(item)
+        return item % 2 == 1
+
+
+def test_a_play_asks_for_no_more_than_one_picture() -> None:
+    play = Play(RunConfig(), range(5), Taken())
+    play.watched = True
+    play.advance()
+    assert play.result == [0, 1]
+    play.stopped = True
+    assert not play.running
+    hurried = Play(RunConfig(), range(5), Taken())
+    hurried.advance()
+    assert hurried.result == [0, 1, 2, 3, 4]
+    assert hurried.ended
