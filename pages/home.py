@@ -35,7 +35,7 @@ play = controls.control_row(
 config, record = play.config, play.result.lanes
 race_lanes(record, config.prompt, "race", identity=str(id(play)))
 layout.notice(findings.race(record))
-layout.timing(play.began, record[0].tokens_per_second.count)
+layout.timing(play, record[0].tokens_per_second.count)
 read_uncached, read_cached = tokens_read(config)
 layout.below(
     reading=_(

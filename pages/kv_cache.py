@@ -46,7 +46,7 @@ config = play.config
 model = state.model(config.target)
 shape = model.config
 state.ticking(show, play)
-layout.timing(play.began, REPEATS)
+layout.timing(play, REPEATS)
 
 size = cache_size(model, config.kv_dtype, CONTEXT_LENGTH)
 layout.below(
@@ -55,10 +55,7 @@ layout.below(
         "of D numbers of b bytes, and for int8 a float16 scale (s = 2). Below, the formula for a "
         "full context beside the cache's own count and the sum of its arrays' nbytes."
     ),
-    formula=(
-        formulas.CACHE_BYTES,
-        formulas.cache_bytes(shape, CONTEXT_LENGTH, config.kv_dtype, size),
-    ),
+    formula=formulas.cache_bytes(shape, CONTEXT_LENGTH, config.kv_dtype, size),
     code=(DenseCache,),
     sources=layout.SOURCES,
     export={"steps": table(play.result.rows)},

@@ -53,7 +53,7 @@ full_bytes = cache_size(
     state.model(config.target), config.kv_dtype, len(config.prompt) + config.tokens
 ).nbytes
 state.ticking(show, play)
-layout.timing(play.began, PAIRS)
+layout.timing(play, PAIRS)
 
 counters = record.counters
 alpha = counters.acceptance_rate or 0.0
@@ -66,8 +66,7 @@ layout.below(
         "exactly; the measured points show how far that is from true."
     ),
     formula=(
-        formulas.TOKENS_PER_CALL,
-        formulas.tokens_per_call(alpha, config.k, counters),
+        *formulas.tokens_per_call(alpha, config.k, counters),
         formulas.speedup(record.comparison),
     ),
     code=(

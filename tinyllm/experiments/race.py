@@ -1,15 +1,14 @@
 """The race: one prompt decoded without a cache, with a cache, and with cache + speculation.
 
-Every repeat runs the three lanes in turn; a lane's time for a step is the median over repeats
-(the same seed makes the same tokens every time). The record is replayed slowed by one factor,
-which is shown; the speeds are the true ones. Draws nothing.
+Every repeat runs the three lanes in turn (the same seed makes the same tokens every time); a
+lane's record is its middle run by speed. It is replayed slowed by one factor, which is shown;
+the speeds are the true ones. Draws nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from statistics import median
 from typing import Any
 
 from tinyllm.experiments.settings import RunConfig
@@ -88,15 +87,15 @@ def lanes(steps: Iterable[Step]) -> tuple[Lane, ...]:
 
 
 def _record(name: str, repeats: list[list[Step]]) -> Lane:
-    first = repeats[0]
+    ordered = sorted(repeats, key=lambda repeat: sum(step.seconds for step in repeat))
+    middle = ordered[len(ordered) // 2]
     decode = CharTokenizer().decode
-    seconds = [median(step.seconds for step in same) for same in zip(*repeats, strict=True)]
-    n_tokens = sum(len(step.tokens) for step in first)
+    n_tokens = sum(len(step.tokens) for step in middle)
     return Lane(
         name=name,
-        texts=tuple(decode(step.tokens) for step in first),
-        accepted=tuple(step.accepted for step in first),
-        ends=tuple(accumulate(seconds)),
+        texts=tuple(decode(step.tokens) for step in middle),
+        accepted=tuple(step.accepted for step in middle),
+        ends=tuple(accumulate(step.seconds for step in middle)),
         tokens_per_second=Spread.of(
             n_tokens / sum(step.seconds for step in repeat) for repeat in repeats
         ),

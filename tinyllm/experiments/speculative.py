@@ -39,9 +39,9 @@ class RoundRow:
 class Comparison:
     """Speculative against plain decoding of the same length, measured in turn."""
 
-    plain: Spread  # tokens a second
-    speculative: Spread
-    speedup: Spread  # of pairs measured next to each other
+    speedup: Spread  # of pairs of runs measured next to each other
+    plain: float  # tokens a second of the middle pair
+    speculative: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,7 @@ def compare(
     config: RunConfig, target: Transformer, drafter: Drafter | Transformer, repeats: int = PAIRS
 ) -> Iterator[Comparison]:
     """Plain and speculative runs in turn; a comparison of all pairs so far after each pair."""
-    plain: list[float] = []
-    fast: list[float] = []
+    pairs: list[tuple[float, float]] = []  # speculative and plain, tokens a second
     for _ in range(repeats):
         tokens = partial(
             generate,
@@ -107,14 +106,14 @@ def compare(
             **config.sampling,
         )
         seconds = [waited for _, waited in timed(tokens)]
-        plain.append(len(seconds) / sum(seconds))
         made, total = 0, 0.0
         for event, waited in timed(partial(_speculate, config, target, drafter)):
             made += len(event.tokens)
             total += waited
-        fast.append(made / total)
-        ratios = [b / a for a, b in zip(plain, fast, strict=True)]
-        yield Comparison(Spread.of(plain), Spread.of(fast), Spread.of(ratios))
+        pairs.append((made / total, len(seconds) / sum(seconds)))
+        ordered = sorted(pairs, key=lambda pair: pair[0] / pair[1])
+        middle = ordered[len(ordered) // 2]
+        yield Comparison(Spread.of(a / b for a, b in pairs), middle[1], middle[0])
 
 
 def by_k(

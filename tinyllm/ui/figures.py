@@ -174,7 +174,7 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
         },
         "annotations": [
             _heading(_("Time of one step"), 1),
-            _heading(_("The cache filling up: a row for every layer and KV head"), 0.29),
+            _heading(_("The cache filling up, by layer and KV head"), 0.29),
         ],
     }
     return {"data": data, "layout": layout}

@@ -101,8 +101,8 @@ def speculative(record: Record, config: RunConfig) -> str:
             "were accepted, {tested} were tested."
         ).format(**words)
     words["speed"] = f"{comparison.speedup.median:.2f}"
-    words["fast"] = format_rate(comparison.speculative.median)
-    words["plain"] = format_rate(comparison.plain.median)
+    words["fast"] = format_rate(comparison.speculative)
+    words["plain"] = format_rate(comparison.plain)
     if comparison.speedup.median >= 1:
         sentence = _(
             "{calls} calls of the target made {tokens} tokens, and that pays: {fast} tokens/s "

@@ -9,30 +9,35 @@ CACHE_BYTES = r"\text{bytes} = 2 \, L \, G \, S \, (D \, b + s)"
 TOKENS_PER_CALL = r"\text{tokens per call} = \frac{1 - \alpha^{k+1}}{1 - \alpha}"
 
 
-def cache_bytes(config: ModelConfig, tokens: int, dtype: str, size: CacheSize) -> str:
-    """The cache formula with numbers, and the two other counts beside it."""
+def cache_bytes(config: ModelConfig, tokens: int, dtype: str, size: CacheSize) -> tuple[str, ...]:
+    """The cache formula with numbers, and the two other counts below it."""
     head = rf"{config.head_dim} \cdot {ELEMENT_BYTES[dtype]} + {SCALE_BYTES[dtype]}"
     factors = rf"2 \cdot {config.n_layer} \cdot {config.n_kv_head} \cdot {tokens} \cdot ({head})"
-    counts = rf"\texttt{{cache.nbytes}} = {size.nbytes:,}, \quad"
-    arrays = rf"\textstyle\sum \texttt{{array.nbytes}} = {size.arrays:,}"
-    return rf"{factors} = {size.formula:,}, \quad {counts} {arrays}"
+    return (
+        CACHE_BYTES,
+        rf"{factors} = {size.formula:,}",
+        rf"\texttt{{cache.nbytes}} = {size.nbytes:,}",
+        rf"\textstyle\sum \texttt{{array.nbytes}} = {size.arrays:,}",
+    )
 
 
-def tokens_per_call(alpha: float, k: int, counters: Counters) -> str:
-    """Eq. 1 with numbers, and what was measured beside it."""
+def tokens_per_call(alpha: float, k: int, counters: Counters) -> tuple[str, ...]:
+    """Eq. 1 with numbers, and what was measured below it."""
     value = theory.tokens_per_call(alpha, k)
     fraction = rf"\frac{{1 - {alpha:.3f}^{{{k + 1}}}}}{{1 - {alpha:.3f}}}"
     if alpha >= 1:
         fraction = r"k + 1 \;\; (\alpha = 1)"
-    numbers = rf"1 + \frac{{{counters.accepted}}}{{{counters.drafts}}}"
-    measured = rf"\text{{measured: }} 1 + \frac{{A}}{{D}} = {numbers}"
-    return rf"{fraction} = {value:.3f}, \quad {measured} = {counters.tokens_per_call or 0:.3f}"
+    measured = rf"1 + \frac{{A}}{{D}} = 1 + \frac{{{counters.accepted}}}{{{counters.drafts}}}"
+    return (
+        TOKENS_PER_CALL,
+        rf"{fraction} = {value:.3f}",
+        rf"\text{{measured: }} {measured} = {counters.tokens_per_call or 0:.3f}",
+    )
 
 
 def speedup(comparison: Comparison | None) -> str:
-    """The measured speed-up as the ratio of two measured speeds."""
+    """The measured speed-up as the ratio of the two speeds of the middle pair."""
     if comparison is None:
         return r"\text{speed-up: not measured yet}"
-    fast, plain = comparison.speculative.median, comparison.plain.median
-    ratio = rf"\frac{{{fast:,.0f} \text{{ tokens/s}}}}{{{plain:,.0f} \text{{ tokens/s}}}}"
-    return rf"\text{{speed-up, median of pairs}} = {comparison.speedup.median:.2f} \approx {ratio}"
+    ratio = rf"\frac{{{comparison.speculative:,.0f}}}{{{comparison.plain:,.0f}}}"
+    return rf"\text{{speed-up}} = {ratio} = {comparison.speculative / comparison.plain:.2f}"

@@ -4,7 +4,6 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import streamlit as st
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
 from tinyllm.ui import presenter
+from tinyllm.ui.state import Play
 from tinyllm.ui.text import _
 
 SOURCES = (
@@ -57,13 +57,16 @@ def notice(sentence: str) -> None:
     st.markdown(f"**{_('What to notice.')}** {sentence}")
 
 
-def timing(began: datetime, repeats: int) -> None:
+def timing(play: Play[Any], repeats: int) -> None:
     """How and when the times on this page were measured."""
+    if play.stopped:
+        st.caption(_("Stopped. Run begins again at the first token."))
+        return
     st.caption(
         _(
             "Measured on this machine at {clock}: medians of {repeats} runs in turn, one BLAS "
             "thread, numpy {version}."
-        ).format(clock=f"{began:%H:%M:%S}", repeats=repeats, version=np.__version__)
+        ).format(clock=f"{play.began:%H:%M:%S}", repeats=repeats, version=np.__version__)
     )
 
 

@@ -42,7 +42,7 @@ class Piece:
 def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
     """The tokens of the rounds in order; rejected proposals stand behind what was kept.
 
-    The first rejected proposal was tested and refused; those after it were never looked at.
+    The first rejected proposal was tested and refused; those after it were never tested.
     """
     strip: list[Piece] = []
     for number, row in enumerate(rows):
@@ -65,7 +65,7 @@ def mark_names() -> dict[str, str]:
         "corrected": _("corrected"),
         "bonus": _("bonus"),
         "rejected": _("rejected"),
-        "skipped": _("not looked at"),
+        "skipped": _("not tested"),
     }
 
 

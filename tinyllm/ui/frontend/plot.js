@@ -82,10 +82,12 @@ export default function ({ data, parentElement }) {
     showEditInChartStudio: false,
     locale: "en",
   };
+  if (!host.dataset.drawn) host.textContent = data.alt; // until plotly.js is there
   const token = (host.tinyllmDraw = (host.tinyllmDraw ?? 0) + 1);
   load(new URL(data.plotly, window.location.origin).href)
     .then((Plotly) => {
       if (host.tinyllmDraw !== token) return null; // a newer figure is on its way
+      if (!host.dataset.drawn) host.textContent = "";
       const layout = complete(data.figure.layout, named, font, Math.round(13 * scale));
       return Plotly.react(host, paint(data.figure.data, named), layout, config);
     })
