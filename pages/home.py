@@ -20,7 +20,8 @@ layout.heading(
 
 def begin(config: RunConfig) -> state.Play[RaceRecord]:
     """The measured race; it is over in about a second and replayed slowly."""
-    events = race(config, state.model(config.target), state.drafter(config))
+    repeats = 3 if config.tokens <= 128 else 1
+    events = race(config, state.model(config.target), state.drafter(config), repeats)
     return state.Play(config, events, RaceRecord())
 
 
@@ -36,6 +37,13 @@ config, record = play.config, play.result.lanes
 race_lanes(record, config.prompt, "race", identity=str(id(play)))
 layout.notice(findings.race(record))
 layout.timing(play, record[0].tokens_per_second.count)
+controls.try_this(
+    {
+        _("A longer text: 256 tokens"): RunConfig(tokens=256),
+        _("Guess twice as far: k = 8"): RunConfig(k=8),
+        _("No draft model at all: prompt lookup"): RunConfig(drafter="lookup"),
+    },
+)
 read_uncached, read_cached = tokens_read(config)
 layout.below(
     reading=_(

@@ -47,6 +47,13 @@ model = state.model(config.target)
 shape = model.config
 state.ticking(show, play)
 layout.timing(play, REPEATS)
+controls.try_this(
+    {
+        _("Half the bytes: float16"): RunConfig(kv_dtype="float16"),
+        _("One KV head for all four query heads"): RunConfig(kv_heads=1),
+        _("Both ways to shrink: int8, 1 KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
+    },
+)
 
 size = cache_size(model, config.kv_dtype, CONTEXT_LENGTH)
 layout.below(

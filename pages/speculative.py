@@ -54,6 +54,14 @@ full_bytes = cache_size(
 ).nbytes
 state.ticking(show, play)
 layout.timing(play, PAIRS)
+controls.try_this(
+    {
+        _("Guess twice as far: k = 8"): RunConfig(k=8),
+        _("Only the likeliest token: temperature 0"): RunConfig(temperature=0.0),
+        _("No draft model at all: prompt lookup"): RunConfig(drafter="lookup", temperature=0.0),
+        _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
+    },
+)
 
 counters = record.counters
 alpha = counters.acceptance_rate or 0.0

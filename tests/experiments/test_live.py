@@ -106,7 +106,7 @@ def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None
 
 
 def test_greedy_rounds_make_the_plain_text(model: Transformer) -> None:
-    config = RunConfig(tokens=40, temperature=0.0, drafter="ngram")
+    config = RunConfig(tokens=40, temperature=0.0, drafter="lookup")
     rows = list(speculative.rounds(config, model, NGramDrafter()))
     assert speculative.text_of(rows) == plain_text(model, config)
 

@@ -68,5 +68,5 @@ def test_a_query_holds_what_differs_from_the_defaults() -> None:
 
 
 def test_every_query_value_is_accepted_again() -> None:
-    config = RunConfig(k=2, temperature=0.3, kv_heads=1, drafter="ngram", seed=5, top_p=0.5)
+    config = RunConfig(k=2, temperature=0.3, kv_heads=1, drafter="lookup", seed=5, top_p=0.5)
     assert [problem_of(field, raw) for field, raw in config.to_query().items()] == [None] * 6

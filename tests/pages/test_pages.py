@@ -69,7 +69,7 @@ def test_everything_at_its_highest_together() -> None:
 
 def test_everything_at_its_lowest_together() -> None:
     ends = {field: str(low) for field, (low, _) in RANGES.items()}
-    app = well(open_page("speculative", drafter="ngram", prompt="x", **ends))
+    app = well(open_page("speculative", drafter="lookup", prompt="x", **ends))
     assert complaints(app) == []
 
 
@@ -79,6 +79,24 @@ def test_a_wrong_address_is_corrected_and_said(field: str, value: str) -> None:
     assert len(complaints(app)) == 1
     assert field in complaints(app)[0]
     assert app.query_params.get(field) != value
+
+
+@pytest.mark.parametrize("field", CHOICES)
+def test_every_choice_can_stand_in_the_address(field: str) -> None:
+    for choice in CHOICES[field]:
+        app = open_page("speculative", **{field: str(choice)})
+        assert complaints(well(app)) == []
+        assert app.segmented_control(key=field).value == choice
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_ideas_set_the_controls(page: str) -> None:
+    app = open_page(page, seed="3") if page != "home" else open_page(page)
+    for number in range(3):
+        before = [dict(app.query_params)]
+        app.button(key=f"_idea_{number}").click().run()
+        assert complaints(well(app)) == []
+        assert dict(app.query_params) != before[0]
 
 
 def test_an_address_is_a_run() -> None:

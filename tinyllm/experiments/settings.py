@@ -14,7 +14,7 @@ from tinyllm.tokenizer import CharTokenizer
 CONTEXT_LENGTH = PRESETS["target"].context_length
 KV_HEADS = (4, 2, 1)
 KV_DTYPES = ("float32", "float16", "int8")
-DRAFTERS = ("draft", "ngram")
+DRAFTERS = ("draft", "lookup")  # a draft model, or prompt lookup
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
 # Field -> its lowest and highest value; controls and validation share it.

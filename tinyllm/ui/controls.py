@@ -5,7 +5,7 @@ an address is a run. A value the address gets wrong is dropped and said so; a pr
 be run keeps its text and the last good run stays on the page.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,6 +13,7 @@ import streamlit as st
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments.settings import (
     DEFAULT_PROMPT,
+    DRAFTERS,
     KV_DTYPES,
     KV_HEADS,
     PROMPTS,
@@ -77,17 +78,8 @@ def _kv_heads() -> Any:
 
 
 def _drafter() -> Any:
-    names = {"draft": _("draft model"), "ngram": _("prompt lookup")}
-    return st.segmented_control(
-        _("Drafter"),
-        list(names),
-        default="draft",
-        required=True,
-        format_func=lambda name: names[name],
-        key="drafter",
-        help=_("A small trained model, or a search for the last characters earlier in the text."),
-        **_BIND,
-    )
+    text = _("A small trained model, or prompt lookup: what followed the same characters before.")
+    return _choice("drafter", _("Drafter"), DRAFTERS, text)
 
 
 def _set_prompt(name: str) -> None:
@@ -196,6 +188,21 @@ def control_row(
                 key="_stop",
             )
     return play
+
+
+def try_this(ideas: Mapping[str, RunConfig]) -> None:
+    """Buttons that set the controls to something worth seeing, by what it shows."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.markdown(f"**{_('Try this.')}**", width="content")
+        for number, (idea, config) in enumerate(ideas.items()):
+            st.button(idea, key=f"_idea_{number}", on_click=_set_controls, args=(config,))
+
+
+def _set_controls(config: RunConfig) -> None:
+    """Give every control on the page the value of a run; callbacks may, scripts may not."""
+    for field in _WIDGETS:
+        if field in st.session_state:
+            st.session_state[field] = getattr(config, field)
 
 
 def _press() -> None:

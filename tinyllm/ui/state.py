@@ -47,7 +47,7 @@ def model(name: str) -> Transformer:
 
 def drafter(config: RunConfig) -> Drafter | Transformer:
     """What proposes in a run."""
-    return NGramDrafter() if config.drafter == "ngram" else model("draft")
+    return NGramDrafter() if config.drafter == "lookup" else model("draft")
 
 
 class Store(Generic[Result]):
