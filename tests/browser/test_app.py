@@ -178,6 +178,18 @@ def test_the_race_plays_pauses_and_ends_with_one_text(visit: Visit) -> None:
     expect(page.get_by_role("button", name="Pause")).to_be_visible()
 
 
+def test_the_theme_can_be_switched_on_the_page(visit: Visit) -> None:
+    page = visit("speculative?tokens=40")
+    settle(page)
+    charts = mark_charts(page)
+    light = page.locator(CHARTS).first.locator("text").first.get_attribute("style")
+    page.get_by_test_id("stMainMenu").click()
+    page.get_by_text("Dark", exact=True).click()
+    dark = page.locator(CHARTS).first.locator("text").first
+    expect(dark).not_to_have_attribute("style", light or "")
+    assert marked_charts(page) == charts
+
+
 def test_a_wrong_prompt_is_kept_with_what_to_do(visit: Visit) -> None:
     page = visit("speculative")
     page.get_by_text("Prompt, more").click()

@@ -1,5 +1,6 @@
 """Strips, figures, sentences and numbers, without a browser and without a page."""
 
+from dataclasses import replace
 from typing import Any
 
 import plotly.graph_objects as go
@@ -8,6 +9,7 @@ import pytest
 from tinyllm.config import ModelConfig
 from tinyllm.experiments import kv_cache, race, speculative
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
+from tinyllm.experiments.timing import Spread
 from tinyllm.model import random_model
 from tinyllm.speculative import NGramDrafter
 from tinyllm.ui import figures, findings, formulas, strip, text
@@ -80,10 +82,18 @@ def test_figures_of_nothing_yet() -> None:
     valid(figures.cache_figure([], SMALL, CONTEXT_LENGTH))
 
 
-def test_sentences_say_when_speculation_does_not_pay(record: speculative.Record) -> None:
-    assert record.comparison is not None
-    pays = record.comparison.speedup.median >= 1
-    assert ("does not pay" in findings.speculative(record, RunConfig())) != pays
+@pytest.mark.parametrize(
+    ("speed", "says"), [(0.6, "does not pay"), (0.99, "the same"), (1.5, "that pays")]
+)
+def test_sentences_say_whether_speculation_pays(
+    record: speculative.Record, speed: float, says: str
+) -> None:
+    spread = Spread.of([speed])
+    measured = replace(record, comparison=speculative.Comparison(spread, 1000, 1000 * speed))
+    assert says in findings.speculative(measured, RunConfig())
+
+
+def test_sentences_about_a_run(record: speculative.Record) -> None:
     nothing = findings.speculative(speculative.Record(), RunConfig())
     assert "nothing" in nothing
     assert findings.rounds_chart(record)

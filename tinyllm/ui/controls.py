@@ -176,7 +176,14 @@ def control_row(
     place = st.empty()
     pressed = bool(st.session_state.pop(_PRESSED, False))
     play = state.chosen(page, config, begin, pressed, place if at_once else None)
-    with columns[-1], st.container(horizontal=True, gap="small", wrap=False):
+    with columns[-1]:
+        _buttons(play, at_once)
+    return play
+
+
+def _buttons(play: state.Play[Any], at_once: bool) -> None:
+    """Run, and Stop where there is something to stop; G and S press them."""
+    with st.container(horizontal=True, gap="small", wrap=False):
         st.button(_("Run"), type="primary", shortcut="g", on_click=_press, key="_run")
         if not at_once:
             st.button(
@@ -187,7 +194,6 @@ def control_row(
                 args=(play,),
                 key="_stop",
             )
-    return play
 
 
 def try_this(ideas: Mapping[str, RunConfig]) -> None:

@@ -14,7 +14,7 @@ from tinyllm.config import ModelConfig
 from tinyllm.experiments.kv_cache import CacheRow
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.speculative import Record, RoundRow
-from tinyllm.speculative import theory
+from tinyllm.speculative import Counters, theory
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
@@ -27,9 +27,10 @@ def _heading(text: str, y: float) -> dict[str, Any]:
     return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
 
 
-def _label(text: str, x: float, y: float, colour: str, **more: Any) -> dict[str, Any]:
-    """A label beside a series, in place of a legend."""
-    return {"text": text, "x": x, "y": y, "font": {"color": colour}, "showarrow": False} | more
+def _line(x: Sequence[float], y: Sequence[float | None], hover: str, **line: Any) -> dict[str, Any]:
+    """A line without an entry in a legend; the panel's title names it."""
+    series = {"type": "scatter", "mode": "lines", "showlegend": False, "x": x, "y": y}
+    return series | {"line": {"width": 2.5} | line, "hovertemplate": hover + "<extra></extra>"}
 
 
 def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) -> Figure:
@@ -38,44 +39,26 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
     `full_bytes` is the cache at the end of the run, which fixes its axis.
     """
     made = [row.made for row in rows]
+    rate = [row.counters.acceptance_rate for row in rows]
+    per_call = [row.counters.tokens_per_call for row in rows]
     # A saw-tooth: every call fills the cache up to its peak, rejection empties it again.
     saw_x = [x for row in rows for x in (row.made, row.made)]
-    start = full_bytes / 1024 * len(config.prompt) / (len(config.prompt) + config.tokens)
-    floor_to_full = [start * 0.97, full_bytes / 1024 * 1.03]
     saw_y = [y / 1024 for row in rows for y in (row.peak_bytes, row.used_bytes)]
-    common = {"type": "scatter", "mode": "lines", "showlegend": False}
+    full = full_bytes / 1024
+    empty = full * len(config.prompt) / (len(config.prompt) + config.tokens)
     data = [
-        common
-        | {
-            "x": made,
-            "y": [row.counters.acceptance_rate for row in rows],
-            "line": {"color": "$2", "width": 2.5},
-            "hovertemplate": _("%{y:.0%} of tested proposals accepted<extra></extra>"),
-        },
-        common
-        | {
-            "x": made,
-            "y": [row.counters.tokens_per_call for row in rows],
-            "yaxis": "y2",
-            "line": {"color": "$0", "width": 2.5, "dash": "dash"},
-            "hovertemplate": _("%{y:.2f} tokens per target call<extra></extra>"),
-        },
-        common
-        | {
-            "x": saw_x,
-            "y": saw_y,
-            "yaxis": "y3",
-            "line": {"color": "$3", "width": 1.5},
-            "hovertemplate": _("%{y:.1f} KiB<extra></extra>"),
-        },
+        _line(made, rate, _("%{y:.0%} of tested proposals accepted"), color="$2"),
+        _line(made, per_call, _("%{y:.2f} tokens per target call"), color="$0", dash="dash"),
+        _line(saw_x, saw_y, _("%{y:.1f} KiB"), color="$3", width=1.5),
     ]
+    data[1]["yaxis"], data[2]["yaxis"] = "y2", "y3"
     layout = {
         "margin": _MARGIN,
         "hovermode": "x unified",
         "xaxis": {"range": [0, config.tokens], "title": {"text": _("tokens made")}, "anchor": "y3"},
         "yaxis": {"domain": [0.74, 1], "range": [0, 1.05], "tickformat": ".0%", "nticks": 3},
         "yaxis2": {"domain": [0.37, 0.63], "range": [0, config.k + 1.2], "nticks": 4},
-        "yaxis3": {"domain": [0, 0.26], "range": floor_to_full, "nticks": 3},
+        "yaxis3": {"domain": [0, 0.26], "range": [empty * 0.97, full * 1.03], "nticks": 3},
         "annotations": [
             _heading(_("Acceptance rate (accepted / tested)"), 1),
             _heading(_("Tokens per target call"), 0.63),
@@ -88,48 +71,23 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
 def curve_figure(record: Record, k: int) -> Figure:
     """Tokens per target call against k: Eq. 1 at all points' alpha, the points, and this run."""
     points = list(record.points.values())
-    alpha = record.pooled_alpha or 0.0
+    here = record.counters.tokens_per_call
+    alpha = record.pooled_alpha or record.counters.acceptance_rate or 0.0
     low, high = RANGES["k"]
     ks = list(range(int(low), int(high) + 1))
     curve = [theory.tokens_per_call(alpha, one) for one in ks]
-    measured = {
-        "type": "scatter",
-        "mode": "markers",
+    formula = _line(ks, curve, _("Eq. 1 at k = %{x:.0f}: %{y:.2f}"), color="$1", dash="dash")
+    formula |= {"name": _("Eq. 1 at α = {alpha:.2f}").format(alpha=alpha), "showlegend": True}
+    measured = _points([(one.k, one.counters) for one in points]) | {
         "name": _("measured, {count} runs each").format(count=record.runs_per_k),
-        "x": [point.k for point in points],
-        "y": [point.counters.tokens_per_call for point in points],
-        "customdata": [point.counters.acceptance_rate for point in points],
         "marker": {"color": "$0", "size": 9},
-        "hovertemplate": _(
-            "k = %{x}: %{y:.2f} tokens per call<br>accepted / tested %{customdata:.0%}"
-            "<extra></extra>"
-        ),
     }
-    formula = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": _("Eq. 1 at α = {alpha:.2f}").format(alpha=alpha),
-        "x": ks,
-        "y": curve,
-        "line": {"color": "$1", "width": 2.5, "dash": "dash", "shape": "spline"},
-        "hovertemplate": _("Eq. 1 at k = %{x:.0f}: %{y:.2f}<extra></extra>"),
-    }
-    here = record.counters.tokens_per_call
-    this_run = measured | {
+    ring = {"width": 2.5, "color": "$2"}
+    this_run = _points([] if here is None else [(k, record.counters)]) | {
         "name": _("this run"),
-        "x": [] if here is None else [k],
-        "y": [] if here is None else [here],
-        "customdata": [record.counters.acceptance_rate],
-        "marker": {
-            "color": "$2",
-            "size": 14,
-            "symbol": "diamond-open",
-            "line": {"width": 2.5, "color": "$2"},
-        },
+        "marker": {"color": "$2", "size": 14, "symbol": "diamond-open", "line": ring},
     }
-    top = max(
-        [here or 0.0, *curve, *(point.counters.tokens_per_call or 0 for point in points), 2.0]
-    )
+    top = max([2.0, *curve, *(y for y in (*measured["y"], here) if y is not None)])
     layout = {
         "margin": _MARGIN,
         "xaxis": {"title": {"text": _("k, proposals a round")}, "dtick": 1, "range": [0.6, 8.4]},
@@ -138,6 +96,22 @@ def curve_figure(record: Record, k: int) -> Figure:
         "annotations": [_heading(_("Tokens per target call, by k"), 1)],
     }
     return {"data": [formula, measured, this_run], "layout": layout}
+
+
+def _points(counted: Sequence[tuple[int, Counters]]) -> dict[str, Any]:
+    """Markers at k and tokens per call; the acceptance rate shows on hover."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "showlegend": True,
+        "x": [k for k, _counters in counted],
+        "y": [counters.tokens_per_call for _k, counters in counted],
+        "customdata": [counters.acceptance_rate for _k, counters in counted],
+        "hovertemplate": _(
+            "k = %{x}: %{y:.2f} tokens per call<br>accepted / tested %{customdata:.0%}"
+            "<extra></extra>"
+        ),
+    }
 
 
 def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Figure:

@@ -12,6 +12,8 @@ from tinyllm.experiments.speculative import Record
 from tinyllm.speculative import Counters
 from tinyllm.ui.text import _, format_bytes, format_count, format_rate, format_seconds
 
+NO_DIFFERENCE = 0.03  # of a speed-up; below what a timing is worth
+
 
 def race(record: Sequence[Lane]) -> str:
     """What the race shows."""
@@ -103,7 +105,12 @@ def speculative(record: Record, config: RunConfig) -> str:
     words["speed"] = f"{comparison.speedup.median:.2f}"
     words["fast"] = format_rate(comparison.speculative)
     words["plain"] = format_rate(comparison.plain)
-    if comparison.speedup.median >= 1:
+    if abs(comparison.speedup.median - 1) < NO_DIFFERENCE:
+        sentence = _(
+            "{calls} calls of the target made {tokens} tokens, and it comes to the same: {fast} "
+            "tokens/s against {plain} plain. Drafting and checking costs what the calls save."
+        )
+    elif comparison.speedup.median > 1:
         sentence = _(
             "{calls} calls of the target made {tokens} tokens, and that pays: {fast} tokens/s "
             "against {plain} plain, {speed} times as fast."

@@ -96,6 +96,8 @@ def run() -> None:
         page_title=f"{current.title} · tinyllm" if current.title else "tinyllm",
         page_icon=str(ROOT / "assets" / "images" / "icon.png"),
         layout="wide",
+        # With an entry in it the menu shows, and in it the choice between light and dark.
+        menu_items={"About": _("tinyllm: the speed and memory of LLM inference, live in numpy.")},
     )
     presenter.start()
     with _entered():
