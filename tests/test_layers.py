@@ -25,7 +25,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_scaled_gelu_is_gelu_with_its_constants_folded(dtype):
     x = np.linspace(-6, 6, 401).astype(dtype)
-    folded = GELU_UNSCALE * scaled_gelu(GELU_SCALE * x, Constants.of(np.dtype(dtype)))
+    folded = GELU_UNSCALE * scaled_gelu(GELU_SCALE * x, Constants.of(np.dtype(dtype), 1))
     assert folded.dtype == dtype
     assert np.abs(folded - gelu(x)).max() < (2e-6 if dtype == "float32" else 1e-14)
 
@@ -49,7 +49,7 @@ def test_exponentials_are_a_softmax_wherever_the_scores_lie(dtype, centre, sprea
     """Large scores overflow and small ones vanish unless they are shifted."""
     scores = RNG.normal(centre, spread, (6, 40)).astype(dtype)
     with np.errstate(over="ignore"):
-        weights, total = exponentials(scores)
+        weights, total = exponentials(scores, np.ones(40, dtype))
     expected = softmax(scores.astype(np.float64))
     # The scores' own rounding, spread / 2^24, is what float32 cannot be better than.
     assert np.allclose(weights / total[:, None], expected, rtol=1e-5, atol=1e-12)
@@ -60,8 +60,8 @@ def test_one_row_is_the_last_of_many():
     queries = RNG.normal(size=(7, 6, 4))
     keys, values = RNG.normal(size=(2, 4, 9)), RNG.normal(size=(2, 9, 4))
     with np.errstate(over="ignore"):
-        last = attend_rows(queries, keys, values)[-1]
-        assert np.allclose(attend_row(queries[-1], keys, values), last, rtol=1e-13)
+        last = attend_rows(queries, keys, values, np.ones(9))[-1]
+        assert np.allclose(attend_row(queries[-1], keys, values, np.ones(9)), last, rtol=1e-13)
 
 
 @pytest.mark.parametrize("size", [20, 60])

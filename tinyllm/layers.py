@@ -58,11 +58,16 @@ class Constants:
 
     one: Array
     gelu_shift: Array
+    ones: Array  # (context,): a sum as a product costs half of a reduction on few numbers
 
     @classmethod
-    def of(cls, dtype: np.dtype) -> "Constants":
+    def of(cls, dtype: np.dtype, context_length: int) -> "Constants":
         """The constants in a dtype."""
-        return cls(one=np.array(1, dtype), gelu_shift=np.array(GELU_SHIFT, dtype))
+        return cls(
+            one=np.array(1, dtype),
+            gelu_shift=np.array(GELU_SHIFT, dtype),
+            ones=np.ones(context_length, dtype),
+        )
 
 
 def scaled_gelu(u: Array, constants: Constants) -> Array:
@@ -76,7 +81,7 @@ def scaled_gelu(u: Array, constants: Constants) -> Array:
     return inner
 
 
-def attend_row(queries: Array, keys: Array, values: Array) -> Array:
+def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
     """Attention of one new token, which may see every cached position: no mask.
 
     queries (H, D) already scaled, keys (G, D, S), values (G, S, D) -> (C,).
@@ -84,29 +89,31 @@ def attend_row(queries: Array, keys: Array, values: Array) -> Array:
     """
     n_kv_head, head_dim, n_positions = keys.shape
     scores = queries.reshape(n_kv_head, -1, head_dim) @ keys  # (G, H/G, S)
-    weights, total = exponentials(scores.reshape(-1, n_positions))  # (H, S), (H,)
+    weights, total = exponentials(
+        scores.reshape(-1, n_positions), ones[:n_positions]
+    )  # (H, S), (H,)
     mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G, D)
     return (mixed.reshape(-1, head_dim) / total[:, None]).reshape(-1)
 
 
-def attend_rows(queries: Array, keys: Array, values: Array) -> Array:
+def attend_rows(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
     """Attention of T new tokens, the last T of S positions, each blind to later ones.
 
     queries (T, H, D) already scaled, keys (G, D, S), values (G, S, D) -> (T, C).
     """
     n_rows = len(queries)
     if n_rows <= _QUERY_BLOCK:
-        return _attend_block(queries, keys, values)
+        return _attend_block(queries, keys, values, ones)
     start = keys.shape[2] - n_rows
     blocks = []
     for first in range(0, n_rows, _QUERY_BLOCK):
         block = queries[first : first + _QUERY_BLOCK]
         stop = start + first + len(block)
-        blocks.append(_attend_block(block, keys[:, :, :stop], values[:, :stop]))
+        blocks.append(_attend_block(block, keys[:, :, :stop], values[:, :stop], ones))
     return np.concatenate(blocks)
 
 
-def _attend_block(queries: Array, keys: Array, values: Array) -> Array:
+def _attend_block(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
     """attend_rows for queries (T, H, D) that see all S positions but the mask's corner."""
     n_rows, n_head, head_dim = queries.shape
     n_kv_head, _, n_positions = keys.shape
@@ -115,20 +122,21 @@ def _attend_block(queries: Array, keys: Array, values: Array) -> Array:
     scores = (grouped @ keys).reshape(n_head, n_rows, n_positions)
     # Only the last T columns hold positions that some row must not see.
     scores[:, :, n_positions - n_rows :] += causal_mask(n_rows, scores.dtype)
-    weights, total = exponentials(scores.reshape(-1, n_positions))  # (H T, S), (H T,)
+    weights, total = exponentials(
+        scores.reshape(-1, n_positions), ones[:n_positions]
+    )  # (H T, S), (H T,)
     mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G * T, D)
     mixed = mixed.reshape(-1, head_dim) / total[:, None]
     return mixed.reshape(n_head, n_rows, head_dim).transpose(1, 0, 2).reshape(n_rows, -1)
 
 
-def exponentials(scores: Array) -> tuple[Array, Array]:
-    """(rows, S) -> exp(scores) and its sums (rows,): a softmax before its division.
+def exponentials(scores: Array, ones: Array) -> tuple[Array, Array]:
+    """(rows, S), ones (S,) -> exp(scores), its sums (rows,): a softmax before its division.
 
     The usual shift by the largest score only keeps the sums in range, at the price of two
     more passes; so it is made when a sum has left the range, and else saved. In range, no
     term that counts can have under- or overflowed. Call it under errstate(over="ignore").
     """
-    ones = _ones(scores.shape[1], scores.dtype)
     weights = np.exp(scores)
     total = weights.dot(ones)
     totals = total.tolist()
@@ -136,14 +144,6 @@ def exponentials(scores: Array) -> tuple[Array, Array]:
         weights = np.exp(scores - scores.max(axis=1, keepdims=True))
         total = weights.dot(ones)
     return weights, total
-
-
-@lru_cache(maxsize=1024)
-def _ones(length: int, dtype: np.dtype) -> Array:
-    """(S,) ones: a sum as a product costs half of a reduction on so few numbers."""
-    ones = np.ones(length, dtype)
-    ones.setflags(write=False)
-    return ones
 
 
 @lru_cache(maxsize=2 * _QUERY_BLOCK)

@@ -45,7 +45,7 @@ class Transformer:
         self.dtype = np.dtype(dtype)
         self.tokenizer = CharTokenizer()
         self._weights = fold(weights, config, self.dtype)
-        self._constants = Constants.of(self.dtype)
+        self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
 
     def new_cache(self, dtype: str | None = None, capacity: int | None = None) -> DenseCache:
@@ -84,12 +84,13 @@ class Transformer:
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
-        logits = np.empty((0, self.config.vocab_size), self.dtype)
         with np.errstate(over="ignore"):  # see layers.exponentials
             if silent:
                 self._run(tokens[:silent], start, cache, wants_logits=False)
             if silent < n_new:
                 logits = self._run(tokens[silent:], start + silent, cache, wants_logits=True)
+            else:
+                logits = np.empty((0, self.config.vocab_size), self.dtype)
         cache.commit(n_new)
         return logits
 
@@ -128,10 +129,11 @@ class Transformer:
         values.write_one(start, heads[-n_kv_head:])
         if silent:
             return
-        mixed = attend_row(heads[:n_head], keys.read(start + 1), values.read(start + 1))
+        stop, constants = start + 1, self._constants
+        mixed = attend_row(heads[:n_head], keys.read(stop), values.read(stop), constants.ones)
         stream += mixed.dot(block.attention_out)
         hidden = normalise_row(x).dot(block.up)  # (C + 1,) -> (4C,)
-        stream += scaled_gelu(hidden, self._constants).dot(block.down)
+        stream += block.down.dot(scaled_gelu(hidden, constants))
         stream += block.down_bias
 
     def _layer_rows(
@@ -147,10 +149,11 @@ class Transformer:
         values.write(start, heads[:, -n_kv_head:])
         if silent:
             return
-        mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop))
+        constants = self._constants
+        mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
         stream += mixed @ block.attention_out
         hidden = normalise_rows(x) @ block.up  # (T, C + 1) -> (T, 4C)
-        stream += scaled_gelu(hidden, self._constants) @ block.down
+        stream += scaled_gelu(hidden, constants) @ block.down.T
         stream += block.down_bias
 
 
