@@ -49,6 +49,8 @@ def test_the_last_position_can_be_filled(target):
         ([], {}, TokenError, "the prompt is empty"),
         ("naïve", {}, TokenError, "U\\+00EF"),
         ([96], {}, TokenError, "96 is outside 0..95"),
+        (["a"], {}, TokenError, "a text or whole numbers"),
+        ([1.5], {}, TokenError, "a text or whole numbers"),
         ("x", {"stop": "→"}, TokenError, "U\\+2192"),
         ("x", {"max_new_tokens": 0}, SettingError, "max_new_tokens must be at least 1"),
         ("x", {"temperature": -1}, SettingError, "temperature"),

@@ -120,6 +120,13 @@ def test_rows_outside_the_new_tokens_are_refused(target, rows):
         target.forward([1, 2, 3], rows=rows)
 
 
+def test_another_models_cache_is_refused(target, draft):
+    cache = draft.new_cache()
+    with pytest.raises(SettingError, match="of another model: make one with target's new_cache"):
+        target.forward([1, 2], cache)
+    assert cache.length == 0
+
+
 def test_unknown_dtypes_are_refused(target):
     with pytest.raises(SettingError, match="float32 or float64"):
         Transformer(ModelConfig(), random_weights(ModelConfig()), "float16")

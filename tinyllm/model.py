@@ -63,7 +63,8 @@ class Transformer:
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
         start at position 0. Raises TokenError for no token or an unknown id,
-        CacheOverflowError or ContextOverflowError for too many; the cache then is unchanged.
+        CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
+        0..T or another model's cache; the cache then is unchanged.
         """
         n_new = len(tokens)
         if n_new == 0:
@@ -72,15 +73,19 @@ class Transformer:
             raise TokenError(f"token ids must lie in 0..{self.config.vocab_size - 1}")
         if rows is not None and not 0 <= rows <= n_new:
             raise SettingError(f"rows must lie in 0..{n_new}, the number of new tokens")
-        start = 0 if cache is None else cache.length
+        if cache is None:
+            cache = self.new_cache(capacity=n_new)
+        elif cache.config is not self.config and cache.config != self.config:
+            raise SettingError(
+                f"the cache is of another model: make one with {self.name}'s new_cache()"
+            )
+        start = cache.length
         if start + n_new > self.config.context_length:
             raise ContextOverflowError(
                 f"{self.name} has {self.config.context_length} positions and "
                 f"{start + n_new} would be needed ({start} cached + {n_new} new): "
                 f"shorten the text by {start + n_new - self.config.context_length} tokens"
             )
-        if cache is None:
-            cache = self.new_cache(capacity=n_new)
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows

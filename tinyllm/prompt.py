@@ -4,6 +4,7 @@ Shared by plain and speculative decoding, so that both refuse the same things in
 """
 
 from collections.abc import Iterable, Sequence
+from operator import index
 
 from tinyllm.config import ModelConfig
 from tinyllm.errors import ContextOverflowError, SettingError, TokenError
@@ -24,19 +25,17 @@ def prompt_tokens(prompt: Prompt, config: ModelConfig, max_new_tokens: int) -> l
         raise TokenError("the prompt is empty: give at least one character")
     if max_new_tokens < 1:
         raise SettingError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
-    total = len(tokens) + max_new_tokens
-    if total > config.context_length:
-        room = config.context_length - len(tokens)
+    room = config.context_length - len(tokens)
+    if max_new_tokens > room:
+        advice = (
+            f"ask for at most {room} new tokens or shorten the prompt"
+            if room > 0
+            else f"shorten the prompt to at most {config.context_length - 1} tokens"
+        )
         raise ContextOverflowError(
-            f"prompt ({len(tokens)} tokens) and new tokens ({max_new_tokens}) come to {total}, "
-            f"and the context holds {config.context_length}: "
-            + (
-                f"ask for at most {room} new tokens"
-                if room > 0
-                else f"shorten the prompt to at most {config.context_length - 1} tokens"
-            )
-            + f", or shorten the prompt by {total - config.context_length}"
-            * (room > 0 and len(tokens) > total - config.context_length)
+            f"prompt ({len(tokens)} tokens) and new tokens ({max_new_tokens}) come to "
+            f"{len(tokens) + max_new_tokens}, and the context holds {config.context_length}: "
+            + advice
         )
     return tokens
 
@@ -50,7 +49,10 @@ def token_ids(text: str | Iterable[int], config: ModelConfig) -> list[int]:
     """Ids of a text or a checked copy of ids; TokenError for what the model does not know."""
     if isinstance(text, str):
         return CharTokenizer().encode(text)
-    tokens = [int(token) for token in text]
+    try:
+        tokens = [index(token) for token in text]
+    except TypeError as error:
+        raise TokenError(f"a prompt is a text or whole numbers: {error}") from None
     for token in tokens:
         if not 0 <= token < config.vocab_size:
             raise TokenError(f"token id {token} is outside 0..{config.vocab_size - 1}")

@@ -21,6 +21,10 @@ class KVCache(Protocol):
     """What the model needs of a cache, however it is stored."""
 
     @property
+    def config(self) -> ModelConfig:
+        """The model it serves."""
+
+    @property
     def length(self) -> int:
         """S, the tokens held."""
 
@@ -65,6 +69,7 @@ class DenseCache:
     ) -> None:
         if capacity < 1:
             raise SettingError(f"capacity must be at least 1 token, not {capacity}")
+        self.config = config
         self._length = 0
         self.capacity = capacity
         self.dtype = dtype
