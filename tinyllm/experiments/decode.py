@@ -1,16 +1,19 @@
 """bench decode: one step of the engine against the plain engine, and the calls speculation makes.
 
 All cases are timed in turn, block by block, so that a machine that slows down slows them all;
-a ratio is the median of the ratios within a turn. Knows nothing of what is generated.
+a ratio is the median of the ratios within a turn. Cached and uncached decoding are compared
+too. Draws and prints nothing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.reference import PlainCache, plain_forward
 from tinyllm.experiments.timing import Spread
+from tinyllm.generation import generate
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 
@@ -18,31 +21,39 @@ CACHED = 100  # tokens in the cache before a step
 PREFILL = 256
 # Calls in a block: as many as a generation makes one after the other, few where one is long.
 STEPS_PER_BLOCK, PREFILLS_PER_BLOCK = 20, 1
+EQUALITY_PROMPT, EQUALITY_TOKENS = "def __init__(self,", 96
 
 
 @dataclass(frozen=True, slots=True)
-class CallTime:
-    """Milliseconds of one call."""
-
-    case: str
-    milliseconds: Spread
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A ratio of two cases, with the bound it must keep."""
+class Figure:
+    """One measured figure, and the bound it is held to, if any."""
 
     name: str
-    ratio: Spread
+    unit: str  # "ms", "ratio" or "logit"
+    spread: Spread
     at_least: float | None = None
     at_most: float | None = None
 
     @property
-    def met(self) -> bool:
-        """Whether the median keeps the bound."""
-        if self.at_least is not None and self.ratio.median < self.at_least:
-            return False
-        return self.at_most is None or self.ratio.median <= self.at_most
+    def met(self) -> bool | None:
+        """Whether the median keeps the bound; None without one."""
+        if self.at_least is not None:
+            return self.spread.median >= self.at_least
+        return None if self.at_most is None else self.spread.median <= self.at_most
+
+    def row(self) -> dict[str, Any]:
+        """As one flat object."""
+        return {
+            "name": self.name,
+            "unit": self.unit,
+            "median": self.spread.median,
+            "low": self.spread.low,
+            "high": self.spread.high,
+            "count": self.spread.count,
+            "at_least": self.at_least,
+            "at_most": self.at_most,
+            "met": self.met,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +62,10 @@ class _Case:
     calls: int
 
 
-def decode(
+def speed(
     target: Transformer, draft: Transformer, weights: Mapping[str, Array], turns: int = 40
-) -> Iterator[CallTime | Bar]:
-    """Times of the target's and the draft's calls, then the bars they must keep.
+) -> Iterator[Figure]:
+    """Times of the target's and the draft's calls, then the ratios that have a bound.
 
     `weights` are the target's as stored, for the plain engine.
     """
@@ -71,18 +82,42 @@ def decode(
     }
     seconds = time_in_turn(cases, turns)
     for name, times in seconds.items():
-        yield CallTime(name, Spread.of(1000 * s for s in times))
+        yield Figure(name, "ms", Spread.of(1000 * s for s in times))
 
     def ratio(above: str, below: str) -> Spread:
         pairs = zip(seconds[above], seconds[below], strict=True)
         return Spread.of(a / b for a, b in pairs)
 
-    yield Bar("step: times faster than plain", ratio("plain step", "step"), at_least=4.5)
-    yield Bar("5 rows: steps", ratio("5 rows", "step"), at_most=2.1)
-    yield Bar("draft step: steps", ratio("draft step", "step"), at_most=0.25)
-    yield Bar(
-        "prefill of 256: times faster than plain", ratio("plain prefill", "prefill"), at_least=6.0
-    )
+    times_faster = "times faster than plain"
+    yield Figure(f"step: {times_faster}", "ratio", ratio("plain step", "step"), at_least=4.5)
+    yield Figure("5 rows: steps", "ratio", ratio("5 rows", "step"), at_most=2.1)
+    yield Figure("draft step: steps", "ratio", ratio("draft step", "step"), at_most=0.25)
+    prefill = ratio("plain prefill", "prefill")
+    yield Figure(f"prefill of {PREFILL}: {times_faster}", "ratio", prefill, at_least=6.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """Cached greedy decoding of EQUALITY_PROMPT beside recomputing everything at each token."""
+
+    same_tokens: bool
+    differences: tuple[float, ...]  # the largest of a step's V logits, step by step
+    largest_logit: float
+
+
+def equality(model: Transformer) -> Equality:
+    """EQUALITY_TOKENS steps of the engine, in the model's dtype."""
+    settings: dict[str, Any] = {"max_new_tokens": EQUALITY_TOKENS, "temperature": 0.0}
+    cached = [token.id for token in generate(model, EQUALITY_PROMPT, **settings)]
+    uncached = [token.id for token in generate(model, EQUALITY_PROMPT, cached=False, **settings)]
+    sequence = model.tokenizer.encode(EQUALITY_PROMPT) + cached
+    cache, differences, largest = model.new_cache(), [], 0.0
+    for stop in range(len(EQUALITY_PROMPT), len(sequence)):
+        step = model.forward(sequence[cache.length : stop], cache, rows=1)
+        alone = model.forward(sequence[:stop], rows=1)
+        differences.append(float(abs(step - alone).max()))
+        largest = max(largest, float(abs(alone).max()))
+    return Equality(cached == uncached, tuple(differences), largest)
 
 
 def time_in_turn(cases: Mapping[str, _Case], turns: int) -> dict[str, list[float]]:
