@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--text", type=Path, metavar="FILE", help="learn this text, not the standard library")
     add("--seed", type=int, default=0, help="the one source of chance")
     add("--lr", type=float, default=4e-3, help="peak learning rate (default 0.004)")
+    add("--decay", type=float, default=0.05, help="weight decay of the matrices (default 0.05)")
     add("--batch", type=int, default=2048, help="characters per step (default 2048)")
     model = "a folder, or the name of a shipped model"
     add("--init-from", metavar="MODEL", help=f"begin with these weights: {model}")
@@ -104,7 +105,11 @@ def _job(arguments: argparse.Namespace) -> Job:
         steps = 1000
     config = PRESETS[arguments.preset]
     plan = Plan(
-        steps=steps, seed=arguments.seed, peak_rate=arguments.lr, tokens_per_step=arguments.batch
+        steps=steps,
+        seed=arguments.seed,
+        peak_rate=arguments.lr,
+        decay=arguments.decay,
+        tokens_per_step=arguments.batch,
     )
     if arguments.distil_from:
         plan = dataclasses.replace(

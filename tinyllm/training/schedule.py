@@ -41,6 +41,11 @@ class Plan:
             raise SettingError(f"the seed must be at least 0, not {self.seed}")
         if not 0 < self.peak_rate < math.inf:
             raise SettingError(f"the learning rate must be above 0, not {self.peak_rate}")
+        if not 0 <= self.decay * self.peak_rate < 1:
+            raise SettingError(
+                f"the weight decay must be at least 0 and below 1 / the learning rate, "
+                f"not {self.decay:g}"
+            )
         if self.tokens_per_step < 1 or self.tokens_per_step % self.tokens_at_once:
             raise SettingError(
                 f"tokens per step ({self.tokens_per_step}) must be a multiple of tokens at once "
