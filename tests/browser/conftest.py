@@ -8,10 +8,14 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests import chromium
 from tests.browser.server import ROOT, Server, serving
+
+# Generous, for machines that are busy or small; what is waited for usually takes a blink.
+PATIENCE_MS = 45_000
+expect.set_options(timeout=PATIENCE_MS)
 
 ARTEFACTS = ROOT / "tests" / "artefacts"
 Visit = Callable[..., Page]
@@ -62,7 +66,7 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
         )
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("request", note)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.goto(f"{address or server.address}/{path}")

@@ -119,8 +119,12 @@ def compare(
 def by_k(
     config: RunConfig, target: Transformer, drafter: Drafter | Transformer
 ) -> Iterator[KPoint]:
-    """The run at every k of the control, counted over RUNS_PER_K seeds (one at T = 0)."""
-    seeds = range(RUNS_PER_K if config.temperature else 1)
+    """The run at every k of the control, counted over several seeds when it is short.
+
+    At T = 0 the seed changes nothing, so one is enough.
+    """
+    several = max(1, RUNS_PER_K * 96 // max(config.tokens, 96))
+    seeds = range(several if config.temperature else 1)
     for k in KS:
         counters = Counters()
         for more in seeds:

@@ -31,6 +31,7 @@ SOURCES = (
 
 _CSS = """<style>
 .block-container { padding: 2.9rem 2rem 1rem; }
+[data-testid="stStatusWidget"] { display: none; }
 [data-testid="stHeader"] { height: 2.8rem; min-height: 2.8rem; }
 .block-container [data-testid="stVerticalBlock"] { gap: 0.5rem; }
 .block-container h1 { padding: 0; line-height: 1.2; }

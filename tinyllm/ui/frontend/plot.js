@@ -65,6 +65,13 @@ function complete(layout, named, font, size) {
   return result;
 }
 
+// Called by Streamlit, now and then also for a node that stays: then there is nothing to do.
+function release(host) {
+  if (host.isConnected) return;
+  host.tinyllmSize?.disconnect();
+  window.Plotly?.purge(host);
+}
+
 export default function ({ data, parentElement }) {
   const host = parentElement.querySelector(".tinyllm-plot");
   const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
@@ -83,6 +90,9 @@ export default function ({ data, parentElement }) {
     locale: "en",
   };
   if (!host.dataset.drawn) host.textContent = data.alt; // until plotly.js is there
+  const wanted = JSON.stringify([data.figure, named, font, scale]);
+  if (host.tinyllmWanted === wanted) return () => release(host); // nothing to draw anew
+  host.tinyllmWanted = wanted;
   const token = (host.tinyllmDraw = (host.tinyllmDraw ?? 0) + 1);
   load(new URL(data.plotly, window.location.origin).href)
     .then((Plotly) => {
@@ -103,9 +113,5 @@ export default function ({ data, parentElement }) {
     .catch((error) => {
       host.textContent = `${data.alt} (${error.message})`;
     });
-  return () => {
-    if (host.isConnected) return;
-    host.tinyllmSize?.disconnect();
-    window.Plotly?.purge(host);
-  };
+  return () => release(host);
 }

@@ -100,7 +100,7 @@ export default function ({ data, parentElement }) {
   tokens.setAttribute("aria-label", data.words.strip);
   const panel = element(root, "div", "inspect");
   panel.setAttribute("aria-live", "polite");
-  tokens.innerHTML = data.html;
+  if (root.tinyllmHtml !== data.html) tokens.innerHTML = root.tinyllmHtml = data.html;
   if (first) listen(root, tokens);
   if (data.following) {
     tokens.scrollTop = tokens.scrollHeight;
