@@ -204,7 +204,7 @@ def test_the_theme_can_be_switched_on_the_page(visit: Visit) -> None:
 
 def test_a_wrong_prompt_is_kept_with_what_to_do(visit: Visit) -> None:
     page = visit("speculative")
-    page.get_by_text("Prompt, more").click()
+    page.get_by_text("Prompt etc.").click()
     box = page.get_by_label("Prompt", exact=True)
     box.fill("caf\u00e9")
     box.press("Control+Enter")

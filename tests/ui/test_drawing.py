@@ -53,7 +53,9 @@ def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
     assert set(marks) <= set(strip.MARKS)
     details = strip.details(pieces, record.rows)
     assert len(details) == len(pieces)
-    assert pieces[strip.focus(pieces)].mark in ("corrected", "bonus")
+    assert pieces[strip.focus(pieces, following=True)].mark in ("corrected", "bonus")
+    assert pieces[strip.focus(pieces, following=False)].mark == "corrected"
+    assert strip.focus([], following=True) == 0
 
 
 def test_a_strip_escapes_and_shows_whitespace() -> None:

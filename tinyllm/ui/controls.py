@@ -166,7 +166,7 @@ def control_row(
     for column, field in zip(columns, main, strict=False):
         with column:
             values[field] = _WIDGETS[field]()
-    with columns[-2], st.popover(_("Prompt, more"), width="stretch"):
+    with columns[-2], st.popover(_("Prompt etc."), width="stretch"):
         for field in more:
             values[field] = _WIDGETS[field]()
     with messages:

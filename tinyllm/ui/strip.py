@@ -107,13 +107,15 @@ def details(tokens: Sequence[Piece], rows: Sequence[RoundRow]) -> list[Any]:
     return found
 
 
-def focus(tokens: Sequence[Piece]) -> int:
-    """The token to look at first: the last that the target chose itself; else the first."""
-    own = [number for number, piece in enumerate(tokens) if piece.mark in ("corrected", "bonus")]
+def focus(tokens: Sequence[Piece], *, following: bool) -> int:
+    """The token to look at first: the newest of the target's own while a run goes on, later the
+    last corrected one, where p and q differ; else the first."""
+    marks = ("corrected", "bonus") if following else ("corrected",)
+    own = [number for number, piece in enumerate(tokens) if piece.mark in marks]
     return own[-1] if own else 0
 
 
-def token_strip(rows: Sequence[RoundRow], key: str, *, following: bool, height: int = 118) -> None:
+def token_strip(rows: Sequence[RoundRow], key: str, *, following: bool, height: int = 146) -> None:
     """Show rounds; `following` keeps the newest token in view while a run goes on."""
     tokens = pieces(rows)
     _mount(
@@ -123,7 +125,7 @@ def token_strip(rows: Sequence[RoundRow], key: str, *, following: bool, height: 
             "legend": legend_html(),
             "details": details(tokens, rows),
             "following": following,
-            "focus": focus(tokens),
+            "focus": focus(tokens, following=following),
             "height": height,
             "words": {
                 "inspect": _("Hover over a token, tap it or use the arrow keys"),

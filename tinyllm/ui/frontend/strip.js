@@ -20,7 +20,7 @@ function escape(text) {
 }
 
 function bars(top) {
-  const row = 17;
+  const row = 16;
   const width = 240;
   const lines = top.map(([symbol, p, q], index) => {
     const y = index * row;
@@ -100,6 +100,7 @@ export default function ({ data, parentElement }) {
   tokens.setAttribute("aria-label", data.words.strip);
   const panel = element(root, "div", "inspect");
   panel.setAttribute("aria-live", "polite");
+  panel.style.height = tokens.style.height; // fixed, or the page would jump under the pointer
   if (root.tinyllmHtml !== data.html) tokens.innerHTML = root.tinyllmHtml = data.html;
   if (first) listen(root, tokens);
   if (data.following) {
