@@ -5,12 +5,13 @@ from pathlib import Path
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 120  # seconds, for busy machines; a page takes less than one
 PAGES = ("home", "kv_cache", "speculative")
 
 
 def open_page(page: str, **parameters: str) -> AppTest:
     """Open a page as a new visitor, with URL parameters."""
-    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=30)
+    app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     for name, value in parameters.items():
         app.query_params[name] = value
     app.switch_page(f"pages/{page}.py")

@@ -3,9 +3,12 @@
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.opening import PAGES, complaints, open_page, well
+import tinyllm
+from tests.pages.opening import PAGES, PATIENCE, complaints, open_page, well
+from tinyllm.errors import WeightsError
 from tinyllm.experiments.settings import CHOICES, RANGES
 from tinyllm.ui import navigation
 
@@ -168,9 +171,21 @@ def test_presenter_mode_folds_the_explanation(page: str) -> None:
     assert not app.expander[-1].proto.expanded
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_a_missing_model_is_named(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> None:
+        raise WeightsError(f"no model {name!r}")
+
+    monkeypatch.setattr(tinyllm, "load_model", missing)
+    st.cache_resource.clear()
+    app = open_page(page)
+    assert [element.message for element in app.exception] == []
+    assert complaints(app) == ["no model 'target'"]
+
+
 def test_a_page_file_by_itself_says_how_to_start() -> None:
     page = navigation.ROOT / "pages" / "home.py"
-    app = AppTest.from_file(str(page), default_timeout=30).run()
+    app = AppTest.from_file(str(page), default_timeout=PATIENCE).run()
     assert "streamlit run app.py" in complaints(app)[0]
 
 

@@ -175,7 +175,11 @@ def control_row(
         config = _validated(page, values)
     place = st.empty()
     pressed = bool(st.session_state.pop(_PRESSED, False))
-    play = state.chosen(page, config, begin, pressed, place if at_once else None)
+    try:
+        play = state.chosen(page, config, begin, pressed, place if at_once else None)
+    except TinyllmError as error:  # a model that is missing or damaged
+        messages.error(str(error))
+        st.stop()
     with columns[-1]:
         _buttons(play, at_once)
     return play
