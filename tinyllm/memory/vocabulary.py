@@ -1,0 +1,108 @@
+"""Which keys of a config.json cannot change the cache, and which unread ones might.
+
+A key that no reader looked at is refused when a word of its name speaks of the cache, unless it is
+listed as harmless or is switched off (null, false, empty). Others are passed over: most of a
+config.json is about norms, experts and tokens.
+"""
+
+import re
+
+from tinyllm.memory.fields import Fields
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Words that make an unread key suspicious whatever stands beside them.
+_STRONG = _words("""
+    blocksparse cache cached caches chunk chunked chunks cla compress compressed compression
+    compressor delta eviction evict gdn gqa hybrid indexer kda key keys kv latent latents lru mamba
+    mamba2 mla mqa recurrence recurrent retention reuse rnn share shared sharing sink sinks sliding
+    ssm state states swa value values window windows
+""")
+# Words that do so unless the rest of the name is about something else.
+_WEAK = _words("""
+    attention attn block blocks conv cross decoder depth dim dims encoder global group groups head
+    heads index interval layer layers linear local lora loop loops memory pattern period rank sparse
+    sparsity stride types
+""")
+_ELSEWHERE = re.compile(
+    r"norm|dropout|drop_|bias|rope|rotary|yarn|token|eps$|_std|router|routed|expert|moe|mlp|ffn|"
+    r"feed_forward|init|loss|vocab|mtp|nextn|scal|softcap|multiplier|activation|_act$|dtype|"
+    r"vision|image|video|audio|visual|projector|pixel|patch|class|label|embed|temperature|"
+    r"intermediate|summary|alibi|position|flash|impl|gate|prun|quant|first_k_dense|dense_layers|"
+    r"tie_|return|output|use_mem|upcast|reorder|query_pre|is_decoder|tp_plan|pretraining"
+)
+# What a strong word may stand beside without harm.
+_NUMERICS = re.compile(r"rope|rotary|norm|dropout|bias|theta|init_std|softcap")
+# Keys of a vision or audio tower, whose words mean something else there.
+_TOWER = re.compile(r"(vision|image|video|audio|visual|mm|vit|speech|spatial)_")
+# Whole objects about something else.
+_OBJECT = re.compile(
+    r"(vision|audio|image|video|projector|quantization|rope|generation|code2wav|talker|token2wav|"
+    r"speech|visual|peft|compression)_?\w*(config|scaling|parameters)$|"
+    r"^(auto_map|id2label|label2id|task_specific_params|pruned_heads|ffn_config|init_config)$"
+)
+_HARMLESS = (
+    # Feed-forward layers and experts.
+    _words("""
+        activation_sparsity_pattern block_auto_adjust_ff_dim block_dim block_ff_dim
+        block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of block_norm_eps block_out_dim
+        block_use_swiglu block_use_xavier_init decoder_ffn_dim decoder_layerdrop decoder_sparse_step
+        encoder_ffn_dim encoder_layerdrop expert_layer_offset expert_layer_period feed_forward_proj
+        ffn_dim_divisor ffn_multipliers hidden_size_per_layer_input vocab_size_per_layer_input
+        interleave_moe_layer_step laurel_rank
+        moe_num_shared_experts moe_shared_expert_intermediate_size moe_shared_expert_overlap
+        n_group n_shared_experts num_experts_shared num_shared_expert num_shared_experts
+        qkv_multipliers share_expert_dim share_expert_dims shared_expert_combination_strategy
+        shared_expert_gate shared_expert_intermediate_size shared_intermediate_size topk_group
+        use_double_wide_mlp
+    """)
+    # Kernels, numerics, gates and residual streams.
+    | _words("""
+        add_full_attention_sink_bias add_swa_attention_sink_bias attention_value_scale
+        attn_logit_softcapping attn_output_gate attn_pdrop cache_implementation
+        chunk_size_feed_forward conv_bias conv_use_xavier_init full_attn_alpha_factor
+        full_attn_beta_factor hidden_mamba_act key_multiplier linear_allow_neg_eigval
+        linear_attn_alpha_factor linear_attn_beta_factor mamba_conv_bias mamba_dt_init_floor
+        mamba_dt_limit mamba_dt_max mamba_dt_min mamba_hidden_act mamba_inner_layernorms
+        mamba_norm_before_gate mamba_proj_bias mamba_rms_norm parallel_attn residual_in_fp32
+        share_input_output_layers ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_cache
+        use_mamba_kernels use_mambapy use_weighted_layer_sum
+        linear_a_log_max linear_a_log_min linear_dt_init_floor linear_dt_max linear_dt_min
+        relative_attention_max_distance relative_attention_num_buckets
+    """)
+    # Layers that are not of the model proper, and shared weights that are not shared caches.
+    | _words("""
+        adapter_rank mtp_hybrid_override_pattern mtp_layers_block_type num_gqa_groups
+        num_hash_layers num_mem_blocks use_mem_rope use_shared_attention_adapter
+    """)
+)
+
+
+def suspicious_keys(fields: Fields) -> list[str]:
+    """Unread keys that might change the cache, in the order of the file."""
+    return [
+        key
+        for key, value in fields.values.items()
+        if key not in fields.read and not _is_off(value) and _might_matter(str(key))
+    ]
+
+
+def _is_off(value: object) -> bool:
+    """Null, false and empty switch nothing on."""
+    return value is None or value is False or value == [] or value == {} or value == ""
+
+
+def _might_matter(key: str) -> bool:
+    """Whether the words of a key speak of the cache."""
+    if key in _HARMLESS:
+        return False
+    name = re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower()
+    if _OBJECT.search(name) or _TOWER.match(name):
+        return False
+    words = set(re.split(r"[^a-z0-9]+", name))
+    if words & _STRONG:
+        return not _NUMERICS.search(name)
+    return bool(words & _WEAK) and not _ELSEWHERE.search(name)
