@@ -43,12 +43,15 @@ class Attention:
     value_dim: int
     limit: int | None = None  # window, chunk, or the encoder's tokens
 
-    def row_bytes(self, types: CacheTypes) -> int:
-        """Bytes of one token."""
+    def vector_bytes(self, types: CacheTypes) -> tuple[int, int]:
+        """Bytes of one head's key and of its value."""
         if DS_MLA in (types.key, types.value):
             raise MemoryPlanError(f"{DS_MLA.name} is for latent (MLA) layers, not for KV heads")
-        key, value = types.key.vector_bytes(self.key_dim), types.value.vector_bytes(self.value_dim)
-        return self.heads * (key + value)
+        return types.key.vector_bytes(self.key_dim), types.value.vector_bytes(self.value_dim)
+
+    def row_bytes(self, types: CacheTypes) -> int:
+        """Bytes of one token."""
+        return self.heads * sum(self.vector_bytes(types))
 
     def kept(self, tokens: int) -> int:
         """Tokens of the sequence that the layer still holds."""

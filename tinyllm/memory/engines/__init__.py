@@ -1,0 +1,4 @@
+"""How serving engines turn a CachePlan into memory: vLLM, llama.cpp and SGLang.
+
+Each module reads one engine's rules, names the version it read them from, and knows no other.
+"""
