@@ -176,6 +176,7 @@ def test_more_gpus_never_cost_one_of_them_more(name, power):
     ("model", "settings", "message"),
     [
         ("Qwen/Qwen3-8B", {"max_model_len": 0}, "max_model_len must be a whole number from 1"),
+        ("Qwen/Qwen3-8B", {"dtype": "q8_0"}, "vLLM has no cache type 'q8_0': one of float32"),
         ("Qwen/Qwen3-8B", {"tensor_parallel": 0}, "tensor_parallel must be"),
         ("Qwen/Qwen3-8B", {"pool_bytes": -1}, "pool_bytes must be"),
         ("Qwen/Qwen3-8B", {"pipeline_parallel": 37}, "at most the number of layers, 36, not 37"),

@@ -12,10 +12,14 @@ from tinyllm.memory.cache_plan import CachePlan
 from tinyllm.memory.dtypes import CacheTypes
 from tinyllm.memory.engines.shards import token_bytes
 from tinyllm.memory.engines.vllm_blocks import Group, groups_of
-from tinyllm.memory.fields import MOST_TOKENS, whole_number
+from tinyllm.memory.fields import MOST_TOKENS, shown, whole_number
 
 VERSION = "vLLM 0.32"
 MOST_RANKS = 1_024
+TYPES = (
+    *("float32", "bfloat16", "float16", "fp8_e4m3", "fp8_e5m2", "fp8_ds_mla", "nvfp4"),
+    *("int8_per_token_head", "fp8_per_token_head", "int4_per_token_head"),
+)
 MOST_BYTES = 2**50
 
 
@@ -123,6 +127,10 @@ def pool(plan: CachePlan, settings: Settings) -> Pool:
     if not plan.entries:
         raise MemoryPlanError("the plan has no layers that keep anything")
     types = CacheTypes.named(settings.dtype)
+    if types.key.name not in TYPES:
+        raise MemoryPlanError(
+            f"vLLM has no cache type {shown(settings.dtype)}: one of {', '.join(TYPES)}"
+        )
     groups = groups_of(plan, types, settings.tensor_parallel, settings.block_size)
     if len({group.kind for group in groups}) == 1 and groups[0].kind == "state":
         # Without attention there are no token blocks: one state is one block of any length.
