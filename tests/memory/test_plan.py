@@ -233,6 +233,34 @@ MAMBA_2_BYTES = (3 * (128 * 64 + 2 * 128) + 128 * 64 * 128) * 2
         ),
         pytest.param(
             {
+                "model_type": "mamba",
+                "num_hidden_layers": 64,
+                "hidden_size": 4096,
+                "num_heads": 128,
+                "head_dim": 64,
+                "n_groups": 8,
+                "state_size": 128,
+                "conv_kernel": 4,
+                "expand": 2,
+            },
+            64 * (3 * (8192 + 2 * 8 * 128) + 8192 * 128) * 2,
+            0,
+            id="Mamba-Codestral is Mamba-2",
+        ),
+        pytest.param(
+            {
+                **{key: value for key, value in STATE.items() if key != "num_hidden_layers"},
+                **MAMBA_2,
+                "mamba_ssm_cache_dtype": "float32",
+                "model_type": "nemotron_h",
+                "layers_block_type": ["mamba", "moe", "attention", "mlp"],
+            },
+            MAMBA_2_BYTES + 8192 * 128 * 2,
+            1,
+            id="Nemotron-H, whose list says how many",
+        ),
+        pytest.param(
+            {
                 **STATE,
                 "model_type": "recurrent_gemma",
                 "attention_window_size": 2048,
@@ -266,6 +294,52 @@ def test_states(config, constant, growing):
     model = plan(config)
     assert model.bytes(0) == constant
     assert slope(config) == growing * 8 * 128 * 4
+
+
+def test_heads_of_single_layers() -> None:
+    """Gemma 4's full layers as transformers 5.24 writes them, and as they were published."""
+    gemma = {**GEMMA_2, "model_type": "gemma4_text", "num_hidden_layers": 6}
+    rows = {"05": {"head_dim": 512, "num_key_value_heads": 2}}
+    published = {
+        "global_head_dim": 512,
+        "num_global_key_value_heads": 2,
+        "attention_k_eq_v": True,
+        "num_kv_shared_layers": 0,
+    }
+    new, old = plan({**gemma, "per_layer_config": rows}), plan({**gemma, **published})
+    assert [entry.layer for entry in new.entries] == [entry.layer for entry in old.entries]
+    assert new.bytes_per_token(2**30, BF16) == 2 * 512 * 4
+
+
+def test_compressed_layers_under_both_names() -> None:
+    base = {
+        "model_type": "deepseek_v4",
+        "num_hidden_layers": 3,
+        "num_attention_heads": 64,
+        "head_dim": 512,
+        "sliding_window": 128,
+        "index_head_dim": 128,
+    }
+    names = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
+    rates = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
+    old = plan({**base, "compress_ratios": [0, 4, 128, 0]})
+    assert plan({**base, "layer_types": names, "compress_rates": rates}) == old
+    assert old.bytes(128) == 3 * 128 * 1024 + 32 * (1024 + 256) + 1024
+
+
+def test_sliding_layers_with_groups_of_their_own() -> None:
+    step = {
+        "model_type": "step3p5",
+        "num_hidden_layers": 2,
+        "hidden_size": 4096,
+        "num_attention_heads": 64,
+        "num_attention_groups": 8,
+        "head_dim": 128,
+        "sliding_window": 512,
+        "layer_types": ["full_attention", "sliding_attention", "full_attention"],
+        "attention_other_setting": {"num_attention_groups": 4, "head_dim": 128},
+    }
+    assert plan(step).bytes(1000) == 1000 * 4096 + 512 * 2048
 
 
 def test_encoder_decoder_has_cross_attention_that_does_not_grow() -> None:
@@ -334,6 +408,11 @@ def test_entries_say_their_layers_and_rule() -> None:
 def test_refusals_name_the_key(config, message):
     with pytest.raises(MemoryPlanError, match=message):
         plan(config)
+
+
+def test_a_wrapper_may_speak_of_its_towers() -> None:
+    wrapper = {"text_config": LLAMA, "vision_feature_layer": -1, "insert_layer_id": 6}
+    assert plan(wrapper).entries == plan(LLAMA).entries
 
 
 def test_keys_that_cannot_change_the_cache_are_passed_over() -> None:

@@ -45,13 +45,22 @@ def gemma_layers(fields: Fields, family: str) -> Iterator[Placed]:
     none = 0 if family.startswith("gemma4") else None  # Gemma3nTextConfig shares by default
     shared = fields.whole("num_kv_shared_layers", low=0, high=count - 1, default=none)
     note = f"; the last {shared} layers share (num_kv_shared_layers)" if shared else ""
-    wide = _gemma_4_full(fields, heads) if family.startswith("gemma4") else heads
     for index in range(count - shared):
-        yield _placed(index, spans, wide if spans.letters[index] == "F" else heads, note)
+        own = heads
+        if family.startswith("gemma4") and spans.letters[index] == "F":
+            own = _gemma_4_full(fields, heads, index)
+        yield _placed(index, spans, own, note)
 
 
-def _gemma_4_full(fields: Fields, heads: Heads) -> Heads:
-    """Heads of the full layers; Gemma4TextConfig gates their count by attention_k_eq_v."""
+def _gemma_4_full(fields: Fields, heads: Heads, index: int) -> Heads:
+    """Heads of a full layer: its row of per_layer_config (written by transformers 5.24), else
+    global_head_dim, and a count that Gemma4TextConfig gates by attention_k_eq_v."""
+    rows = fields.section("per_layer_config")
+    row = None if rows is None else rows.section(f"{index:02}") or rows.section(str(index))
+    if row is not None:
+        dim = row.whole("head_dim", default=heads.key_dim)
+        count = row.whole("num_key_value_heads", high=MOST_HEADS, default=heads.count)
+        return Heads(count, dim, dim, f"{count} KV heads, head_dim {dim} (per_layer_config)")
     dim = fields.whole("global_head_dim", default=512)
     count = heads.count
     has_own = fields.has("num_global_key_value_heads")
@@ -83,7 +92,8 @@ def step_layers(fields: Fields, family: str) -> Iterator[Placed]:
     """Step 3.5: KV heads are called attention groups, and sliding layers may have other ones."""
     count = read_count(fields)
     query_heads = fields.whole(*HEAD_KEYS, high=MOST_HEADS)
-    groups = fields.whole("num_attention_groups", high=query_heads)
+    groups = fields.whole("num_attention_groups", "num_key_value_heads", high=query_heads)
+    fields.ignore("num_sliding_attention_heads")
     dim, origin = read_key_dim(fields, query_heads)
     window = fields.whole("sliding_window", high=MOST_TOKENS)
     other = fields.section("attention_other_setting")

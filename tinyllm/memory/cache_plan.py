@@ -111,8 +111,9 @@ def plan(config: Mapping[str, object]) -> CachePlan:
         return CachePlan("layer_plan", collate(by_hand), ("layers given by hand in layer_plan",))
     root, text, family = language_model(config)
     placed, notes = _read(text, family)
-    for fields in (text, root):
-        _refuse_unread(fields)
+    _refuse_unread(text)
+    if root is not text:
+        _refuse_unread(root, wrapper=True)
     notes += [
         f"{text.name(key)} is not in the file: {value:,}, the default of {family} in transformers"
         for key, value in text.defaulted.items()
@@ -137,9 +138,9 @@ def _read(text: Fields, family: str) -> tuple[list[Placed], list[str]]:
     return list(plain_layers(text, family)), [f"{said}: read as plain attention by its keys"]
 
 
-def _refuse_unread(fields: Fields) -> None:
+def _refuse_unread(fields: Fields, wrapper: bool = False) -> None:
     """Never guess: an unread key that speaks of the cache is refused by name."""
-    keys = suspicious_keys(fields)
+    keys = suspicious_keys(fields, wrapper)
     if keys:
         names = ", ".join(fields.name(key) for key in keys[:5])
         raise MemoryPlanError(

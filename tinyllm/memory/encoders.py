@@ -22,7 +22,7 @@ def encoder_decoder_layers(fields: Fields, family: str) -> Iterator[Placed]:
     dim, origin = read_key_dim(fields, heads)
     tokens = fields.whole(*_LENGTH_KEYS, high=MOST_TOKENS, default=_T5_TOKENS)
     fields.ignore("encoder_layers", "encoder_attention_heads", "num_hidden_layers", "num_layers")
-    fields.ignore("is_encoder_decoder")
+    fields.ignore("is_encoder_decoder", "encoder_no_repeat_ngram_size")
     fields.ignore(*HEAD_KEYS, *DIM_KEYS, *WIDTH_KEYS, *_LENGTH_KEYS)
     self_attention = Attention("full", heads, dim, dim)
     cross = Attention("cross", heads, dim, dim, tokens)

@@ -40,11 +40,11 @@ _READERS: tuple[tuple[Reader, str], ...] = (
         "pangu_ultra_moe",
     ),
     (_double_latent, "longcat_flash"),
-    (_indexed, "deepseek_v32 glm_moe_dsa"),
+    (_indexed, "axk2 deepseek_v32 glm_moe_dsa"),
     (_compressed, "deepseek_v4"),
     (attention.gemma_layers, "gemma3n gemma3n_text gemma4 gemma4_text gemma4_unified_text"),
     (attention.mimo_layers, "mimo_v2_flash mimo_v2"),
-    (attention.step_layers, "step3p5 step3p5_text"),
+    (attention.step_layers, "step3p5 step3p7"),
     (attention.openelm_layers, "openelm"),
     (attention.nemotron_nas_layers, "nemotron-nas"),
     (attention.block_sparse_layers, "minimax_m3"),
@@ -54,18 +54,19 @@ _READERS: tuple[tuple[Reader, str], ...] = (
         "qwen3_next qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text olmo_hybrid",
     ),
     (hybrids.kimi_linear_layers, "kimi_linear"),
-    (hybrids.nemotron_h_layers, "nemotron_h"),
+    (hybrids.nemotron_h_layers, "nemotron_h nemotron_3"),
     (hybrids.mamba_2_layers, "granitemoehybrid bamba"),
     (hybrids.parallel_layers, "falcon_h1"),
     (hybrids.jamba_layers, "jamba"),
     (hybrids.zamba_2_layers, "zamba2"),
-    (hybrids.mamba_only_layers, "mamba falcon_mamba"),
+    (hybrids.mamba_only_layers, "mamba mamba2 falcon_mamba"),
     (hybrids.short_convolution_layers, "lfm2 lfm2_moe"),
     (hybrids.lightning_layers, "minimax minimax_text_01 minimax_m1"),
     (hybrids.recurrent_gemma_layers, "recurrent_gemma"),
     (
         encoders.encoder_decoder_layers,
-        "whisper t5 mt5 umt5 bart mbart pegasus marian m2m_100 blenderbot speech_to_text",
+        "whisper t5 mt5 umt5 bart mbart pegasus marian m2m_100 blenderbot blenderbot-small plbart "
+        "speech_to_text",
     ),
     (attention.plain_layers, " ".join([*PATTERNS, *sorted(THRESHOLD)])),
     (
@@ -90,7 +91,8 @@ for _reader, _names in _READERS:
 ENCODERS = {
     *("albert", "bert", "camembert", "clip_text_model", "deberta", "deberta-v2", "distilbert"),
     *("electra", "ernie", "esm", "eurobert", "modernbert", "mpnet", "nomic_bert", "roberta"),
-    *("xlm-roberta", "xlm-roberta-xl"),
+    *("xlm-roberta", "xlm-roberta-xl", "bert-generation", "data2vec-text", "megatron-bert"),
+    *("rembert", "roberta-prelayernorm", "roc_bert", "roformer", "xmod"),
 }
 UNSOLVED = {
     "bailing_hybrid": "linear attention beside latent attention",

@@ -92,8 +92,10 @@ def nemotron_h_layers(fields: Fields, family: str) -> Iterator[Placed]:
     attention, state = read_heads(fields).full(), states.mamba_2(fields)
     fields.ignore("expand", "sliding_window")
     for key in ("layers_block_type", "layer_types"):
-        if fields.has(key):
-            return listed_layers(fields, key, attention, state)
+        if fields.has(key):  # the list says how many; num_hidden_layers may be left out
+            names = fields.names(key, len(fields.items(key)))
+            fields.ignore("num_hidden_layers")
+            return named_layers(names, fields.name(key), attention, state)
     pattern = fields.text("hybrid_override_pattern")
     key = fields.name("hybrid_override_pattern")
     if len(pattern) != read_count(fields) or not set(pattern) <= set(_PATTERN):
@@ -157,10 +159,11 @@ def zamba_2_layers(fields: Fields, family: str) -> Iterator[Placed]:
 
 
 def mamba_only_layers(fields: Fields, family: str) -> Iterator[Placed]:
-    """Mamba and Falcon-Mamba: a state in every layer, and no cache that grows."""
-    state = states.mamba_1(fields)
+    """Mamba, Mamba-2 and Falcon-Mamba: a state in every layer, and no cache that grows."""
+    state = states.mamba_2(fields) if fields.has("num_heads") else states.mamba_1(fields)
+    fields.ignore("time_step_rank")
     for index in range(read_count(fields)):
-        yield Placed(index, state, "Mamba-1 in every layer")
+        yield Placed(index, state, f"{state.mixer} in every layer")
 
 
 def short_convolution_layers(fields: Fields, family: str) -> Iterator[Placed]:

@@ -79,10 +79,27 @@ def _indexer_owners(fields: Fields, count: int) -> tuple[list[int], str]:
     return owners, "index_head_dim" if period == 1 else f"every {period}th layer (index_topk_freq)"
 
 
+def _read_ratios(fields: Fields, count: int) -> list[int]:
+    """One ratio a layer, from the published list or from transformers' names of layer types."""
+    if fields.has("compress_ratios"):
+        fields.ignore("layer_types", "compress_rates")
+        return fields.wholes("compress_ratios", count, 0, MOST_TOKENS, spare=True)
+    rates = fields.section("compress_rates")
+    known = {"sliding_attention": 0}
+    for name in ("compressed_sparse_attention", "heavily_compressed_attention"):
+        known[name] = 0 if rates is None else rates.whole(name, high=MOST_TOKENS)
+    names = fields.names("layer_types", count)
+    if rates is None or not set(names) <= set(known):
+        raise MemoryPlanError(
+            f"{fields.name('layer_types')} must be of {', '.join(known)}, and compress_rates must "
+            "say their ratios"
+        )
+    return [known[name] for name in names]
+
+
 def compressed_layers(fields: Fields) -> Iterator[Placed]:
     """DeepSeek V4: ratio 0 is the window alone, 4 has an indexer, 128 has none."""
-    count = read_count(fields)
-    ratios = fields.wholes("compress_ratios", count, 0, MOST_TOKENS, spare=True)
+    ratios = _read_ratios(fields, read_count(fields))
     dim, window = fields.whole("head_dim"), fields.whole("sliding_window", high=MOST_TOKENS)
     index_dim = fields.whole("index_head_dim")
     fields.ignore(*HEAD_KEYS, "o_lora_rank", "o_groups", "qk_rope_head_dim", *_INERT)

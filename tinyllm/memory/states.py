@@ -64,7 +64,8 @@ def _mamba_2_width(fields: Fields, heads: int) -> int:
     """Channels of x: heads x head dim, or expand x width when the head dim is "auto"."""
     expansion = ("mamba_expand", "expand")
     fields.ignore("mamba_d_ssm")
-    for key in ("mamba_d_head", "mamba_head_dim", "mamba_headdim"):
+    keys = ("mamba_d_head", "mamba_head_dim", "mamba_headdim")
+    for key in keys if fields.has("num_attention_heads") else (*keys, "head_dim"):
         if fields.has(key) and fields.get(key) != "auto":
             fields.ignore(*expansion)
             return heads * fields.whole(key)

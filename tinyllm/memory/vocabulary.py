@@ -14,6 +14,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Words of the cache itself.
+_CACHE = _words("cache cached caches kv latent mamba mla sliding ssm swa")
 # Words that make an unread key suspicious whatever stands beside them.
 _STRONG = _words("""
     blocksparse cache cached caches chunk chunked chunks cla compress compressed compression
@@ -51,27 +53,28 @@ _HARMLESS = (
         block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of block_norm_eps block_out_dim
         block_use_swiglu block_use_xavier_init decoder_ffn_dim decoder_layerdrop decoder_sparse_step
         encoder_ffn_dim encoder_layerdrop expert_layer_offset expert_layer_period feed_forward_proj
-        ffn_dim_divisor ffn_multipliers hidden_size_per_layer_input vocab_size_per_layer_input
-        interleave_moe_layer_step laurel_rank
-        moe_num_shared_experts moe_shared_expert_intermediate_size moe_shared_expert_overlap
-        n_group n_shared_experts num_experts_shared num_shared_expert num_shared_experts
-        qkv_multipliers share_expert_dim share_expert_dims shared_expert_combination_strategy
-        shared_expert_gate shared_expert_intermediate_size shared_intermediate_size topk_group
-        use_double_wide_mlp
+        ffn_dim_divisor ffn_multipliers hidden_size_per_layer_input interleave_moe_layer_step
+        laurel_rank moe_num_shared_experts moe_shared_expert_intermediate_size
+        moe_shared_expert_overlap n_group n_shared_experts num_experts_shared num_shared_expert
+        num_shared_experts qkv_multipliers share_expert_dim share_expert_dims
+        shared_expert_combination_strategy shared_expert_gate shared_expert_intermediate_size
+        shared_intermediate_size topk_group use_double_wide_mlp vocab_size_per_layer_input
     """)
     # Kernels, numerics, gates and residual streams.
     | _words("""
-        add_full_attention_sink_bias add_swa_attention_sink_bias attention_value_scale
-        attn_logit_softcapping attn_output_gate attn_pdrop cache_implementation
-        chunk_size_feed_forward conv_bias conv_use_xavier_init full_attn_alpha_factor
-        full_attn_beta_factor hidden_mamba_act key_multiplier linear_allow_neg_eigval
-        linear_attn_alpha_factor linear_attn_beta_factor mamba_conv_bias mamba_dt_init_floor
-        mamba_dt_limit mamba_dt_max mamba_dt_min mamba_hidden_act mamba_inner_layernorms
-        mamba_norm_before_gate mamba_proj_bias mamba_rms_norm parallel_attn residual_in_fp32
+        add_full_attention_sink_bias add_swa_attention_sink_bias attention_softmax_in_fp32
+        attention_value_scale attn_logit_softcapping attn_output_gate attn_pdrop
+        cache_implementation chunk_size_feed_forward context_window_size conv_bias
+        conv_use_xavier_init full_attn_alpha_factor full_attn_beta_factor hidden_mamba_act
+        key_multiplier linear_a_log_max linear_a_log_min linear_allow_neg_eigval
+        linear_attn_alpha_factor linear_attn_beta_factor linear_dt_init_floor linear_dt_max
+        linear_dt_min mamba_conv_bias mamba_dt_init_floor mamba_dt_limit mamba_dt_max mamba_dt_min
+        mamba_hidden_act mamba_inner_layernorms mamba_norm_before_gate mamba_proj_bias
+        mamba_rms_norm pad_key_length parallel_attn pre_allocate_kv_cache prefill_chunk_size
+        relative_attention_max_distance relative_attention_num_buckets residual_in_fp32
+        scale_attention_softmax_in_fp32 seconds_per_chunk share_encoder_decoder_embeddings
         share_input_output_layers ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_cache
         use_mamba_kernels use_mambapy use_weighted_layer_sum
-        linear_a_log_max linear_a_log_min linear_dt_init_floor linear_dt_max linear_dt_min
-        relative_attention_max_distance relative_attention_num_buckets
     """)
     # Layers that are not of the model proper, and shared weights that are not shared caches.
     | _words("""
@@ -81,12 +84,16 @@ _HARMLESS = (
 )
 
 
-def suspicious_keys(fields: Fields) -> list[str]:
-    """Unread keys that might change the cache, in the order of the file."""
+def suspicious_keys(fields: Fields, wrapper: bool = False) -> list[str]:
+    """Unread keys that might change the cache, in the order of the file.
+
+    A wrapper's own keys are about its towers, so only words of the cache itself count there.
+    """
+    matters = _names_the_cache if wrapper else _might_matter
     return [
         key
         for key, value in fields.values.items()
-        if key not in fields.read and not _is_off(value) and _might_matter(str(key))
+        if key not in fields.read and not _is_off(value) and matters(str(key))
     ]
 
 
@@ -95,14 +102,22 @@ def _is_off(value: object) -> bool:
     return value is None or value is False or value == [] or value == {} or value == ""
 
 
+def _name_and_words(key: str) -> tuple[str, set[str]]:
+    name = re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower()
+    return name, set(re.split(r"[^a-z0-9]+", name))
+
+
+def _names_the_cache(key: str) -> bool:
+    """Whether a key speaks of the cache and of nothing else."""
+    name, words = _name_and_words(key)
+    return key not in _HARMLESS and bool(words & _CACHE) and not _TOWER.match(name)
+
+
 def _might_matter(key: str) -> bool:
     """Whether the words of a key speak of the cache."""
-    if key in _HARMLESS:
+    name, words = _name_and_words(key)
+    if key in _HARMLESS or _OBJECT.search(name) or _TOWER.match(name):
         return False
-    name = re.sub(r"([a-z])([A-Z])", r"\1_\2", key).lower()
-    if _OBJECT.search(name) or _TOWER.match(name):
-        return False
-    words = set(re.split(r"[^a-z0-9]+", name))
     if words & _STRONG:
         return not _NUMERICS.search(name)
     return bool(words & _WEAK) and not _ELSEWHERE.search(name)

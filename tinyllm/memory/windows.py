@@ -79,7 +79,9 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
     """The span of each of `count` layers."""
     if family in ("llama4_text", "llama4"):
         return _read_chunks(fields, count)
-    if fields.get("use_bidirectional_attention") not in (None, False, "vision"):
+    if family not in PATTERNS:
+        fields.ignore("use_bidirectional_attention")  # of the prompt alone, in PaliGemma
+    elif fields.get("use_bidirectional_attention") not in (None, False, "vision"):
         raise MemoryPlanError(
             f"{fields.name('use_bidirectional_attention')} makes the model an encoder without a "
             "cache; only null, false and 'vision' are known"
@@ -91,6 +93,7 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
     window = _read_window(fields)
     fields.ignore(*_PERIOD_KEYS, "max_window_layers", "no_rope_layers", "no_rope_layer_interval")
     if fields.has("layer_types"):
+        fields.ignore("prefix_dense_sliding_window_pattern")
         letters = _letters(fields, count)
         if window is None and not fields.flag("use_sliding_window", default=True):
             return Spans("F" * count, None, "every token (use_sliding_window is false)")
