@@ -71,7 +71,7 @@ def test_wrong_settings_are_refused(arguments, message):
 
 def test_a_head_that_blocks_do_not_divide_is_refused() -> None:
     odd = {"layer_plan": [{"kind": "full", "count": 1, "heads": 1, "head_dim": 72}]}
-    with pytest.raises(MemoryPlanError, match="blocks of 32 elements, and a head of 72"):
+    with pytest.raises(MemoryPlanError, match="blocks of 32 elements, and 1 x 72"):
         plan(odd).bytes(1, dtype="q8_0")
 
 

@@ -128,7 +128,7 @@ def test_heads_that_blocks_do_not_divide_do_not_start() -> None:
     [
         ("Qwen/Qwen3-8B", {"context": 0}, "context must be a whole number"),
         ("Qwen/Qwen3-8B", {"slots": 0}, "slots must be"),
-        ("Qwen/Qwen3-8B", {"key_type": "fp8"}, "llama.cpp has no cache type 'fp8': one of f32"),
+        ("Qwen/Qwen3-8B", {"key_type": "fp8"}, "llama.cpp has no cache type 'fp8': one of float32"),
         ("deepseek-ai/DeepSeek-V3.2", {}, "how llama.cpp sizes index layers is not known"),
         ("openai/whisper-large-v3", {}, "how llama.cpp sizes cross layers is not known"),
     ],

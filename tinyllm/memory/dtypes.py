@@ -20,14 +20,22 @@ class CacheType:
     block_bytes: int  # their bytes, block scales included
     scale_bytes: int = 0  # per vector (one head of one token)
 
-    def vector_bytes(self, elements: int) -> int:
-        """Bytes of one vector; MemoryPlanError when its blocks do not divide it."""
-        if elements % self.block:
+    def row_bytes(self, heads: int, elements: int) -> int:
+        """Bytes of the vectors of all heads of one token, whose blocks may run across heads.
+
+        MemoryPlanError when blocks do not divide the row.
+        """
+        blocks, rest = divmod(heads * elements, self.block)
+        if rest:
             raise MemoryPlanError(
-                f"{self.name} stores blocks of {self.block} elements, and a head of {elements} is "
+                f"{self.name} stores blocks of {self.block} elements, and {heads} x {elements} is "
                 "not a multiple: choose a 16-bit or 8-bit type"
             )
-        return elements // self.block * self.block_bytes + self.scale_bytes
+        return blocks * self.block_bytes + heads * self.scale_bytes
+
+    def vector_bytes(self, elements: int) -> int:
+        """Bytes of one vector."""
+        return self.row_bytes(1, elements)
 
     def latent_bytes(self, latent: int, rope: int) -> int:
         """Bytes of one MLA row: a latent and the shared rotary part, in one vector."""

@@ -43,15 +43,16 @@ class Attention:
     value_dim: int
     limit: int | None = None  # window, chunk, or the encoder's tokens
 
-    def vector_bytes(self, types: CacheTypes) -> tuple[int, int]:
-        """Bytes of one head's key and of its value."""
+    def sides(self, types: CacheTypes, heads: int) -> tuple[int, int]:
+        """Bytes of the keys and of the values of one token in that many heads."""
         if DS_MLA in (types.key, types.value):
             raise MemoryPlanError(f"{DS_MLA.name} is for latent (MLA) layers, not for KV heads")
-        return types.key.vector_bytes(self.key_dim), types.value.vector_bytes(self.value_dim)
+        keys = types.key.row_bytes(heads, self.key_dim)
+        return keys, types.value.row_bytes(heads, self.value_dim)
 
     def row_bytes(self, types: CacheTypes) -> int:
         """Bytes of one token."""
-        return self.heads * sum(self.vector_bytes(types))
+        return sum(self.sides(types, self.heads))
 
     def kept(self, tokens: int) -> int:
         """Tokens of the sequence that the layer still holds."""

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan
-from tinyllm.memory.dtypes import CacheTypes
+from tinyllm.memory.dtypes import CacheTypes, cache_type
 from tinyllm.memory.fields import MOST_TOKENS, shown, whole_number
 from tinyllm.memory.layers import Attention, Latent, Layer, State
 
 VERSION = "llama.cpp, tree of October 2026"
 PADDING = 256
 DEFAULT_SLOTS = 4  # of llama-server without -np, which then share one cache
-TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
+TYPES = (*("float32", "float16", "bfloat16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),)
 # Architectures whose windowed layers get a small cache of their own.
 HONOURED = {
     *("gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4", "gemma4_text"),
@@ -49,7 +49,7 @@ class Settings:
         if self.slots is not None:
             whole_number("slots", self.slots, 1, 65_536)
         for kind in (self.key_type, self.value_type):
-            if kind not in TYPES:
+            if cache_type(kind).name not in TYPES:
                 raise MemoryPlanError(
                     f"llama.cpp has no cache type {shown(kind)}: one of {', '.join(TYPES)}"
                 )
@@ -121,7 +121,7 @@ def _notes(settings: Settings, ignored: bool, odd_heads: list[int]) -> list[str]
         notes.append(f"llama.cpp does not start: blocks do not divide a head of {odd_heads[0]}")
     if ignored:
         notes.append("llama.cpp ignores this model's window: windowed layers keep every token")
-    if settings.value_type not in ("f32", "f16", "bf16"):
+    if cache_type(settings.value_type).block > 1:
         notes.append("a quantised V cache needs flash attention (-fa on)")
     return notes
 
@@ -161,10 +161,9 @@ def _cells(layer: Layer, settings: Settings, honours: bool) -> int:
 
 
 def _row_bytes(layer: Layer, types: CacheTypes) -> int:
-    """Bytes of one cell of one layer; blocks of a quantised type run across its heads."""
+    """Bytes of one cell of one layer."""
     if isinstance(layer, Attention) and layer.kind != "cross":
-        key = types.key.vector_bytes(layer.heads * layer.key_dim)
-        return key + types.value.vector_bytes(layer.heads * layer.value_dim)
+        return layer.row_bytes(types)
     if isinstance(layer, Latent):  # the K row alone
         return layer.row_bytes(types)
     if isinstance(layer, State):

@@ -16,9 +16,7 @@ def heads_per_gpu(heads: int, ranks: int) -> int:
 def token_bytes(layer: Layer, types: CacheTypes, ranks: int) -> tuple[int, int]:
     """Bytes of keys and of values; a latent counts as keys, a state as nothing."""
     if isinstance(layer, Attention):
-        heads = heads_per_gpu(layer.heads, ranks)
-        key, value = layer.vector_bytes(types)
-        return heads * key, heads * value
+        return layer.sides(types, heads_per_gpu(layer.heads, ranks))
     if isinstance(layer, Latent):
         return layer.row_bytes(types), 0
     if isinstance(layer, Index):

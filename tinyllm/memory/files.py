@@ -1,0 +1,64 @@
+"""A model from the disk, for the command line: a config.json, or a folder with safetensors.
+
+Only headers of weights are read. Pages never call this: they open no path that a visitor names.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tinyllm.errors import MemoryPlanError
+
+MOST_CONFIG_BYTES = 4 * 2**20
+_MOST_HEADER_BYTES = 100 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A config.json, and the exact bytes of the weights beside it when there are any."""
+
+    config: dict[str, Any]
+    weight_bytes: int | None = None
+
+
+def parse_config(text: str | bytes) -> dict[str, Any]:
+    """A config.json's object; MemoryPlanError when it is none or too large."""
+    if len(text) > MOST_CONFIG_BYTES:
+        raise MemoryPlanError(f"a config.json has at most {MOST_CONFIG_BYTES:,} bytes")
+    try:
+        config = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise MemoryPlanError(f"not a JSON file: {error}") from error
+    if not isinstance(config, dict):
+        raise MemoryPlanError("a config.json must be an object")
+    return config
+
+
+def read_model(path: Path) -> Described:
+    """A config.json file, or a folder that has one and perhaps safetensors."""
+    file = path / "config.json" if path.is_dir() else path
+    try:
+        if file.stat().st_size > MOST_CONFIG_BYTES:
+            raise MemoryPlanError(f"{file}: a config.json has at most {MOST_CONFIG_BYTES:,} bytes")
+        config = parse_config(file.read_bytes())
+        shards = sorted(path.glob("*.safetensors")) if path.is_dir() else []
+        sizes = [_tensor_bytes(shard) for shard in shards]
+    except OSError as error:
+        raise MemoryPlanError(f"{file}: {error.strerror or error}") from error
+    return Described(config, sum(sizes) if sizes else None)
+
+
+def _tensor_bytes(path: Path) -> int:
+    """Bytes of a safetensors file's tensors, by its header: 8 bytes of length, then JSON."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if not 2 <= length <= _MOST_HEADER_BYTES:
+            raise MemoryPlanError(f"{path}: not a safetensors file")
+        header = file.read(length)
+    try:
+        tensors = json.loads(header)
+        offsets = [row["data_offsets"] for name, row in tensors.items() if name != "__metadata__"]
+        return sum(int(end) - int(start) for start, end in offsets)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise MemoryPlanError(f"{path}: damaged safetensors header") from error
