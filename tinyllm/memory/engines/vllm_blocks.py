@@ -32,6 +32,16 @@ class Spec:
         """Bytes of one block of this layer."""
         return self.block_size * self.token_bytes or self.state_bytes
 
+    def held(self, tokens: int, state_blocks: int) -> int:
+        """Blocks that a running request of `tokens` tokens holds between two steps."""
+        if self.kind == "window" and self.limit is not None:
+            return min(_ceil(tokens, self.block_size), self._window_blocks(self.limit - 1))
+        return self.blocks(tokens, 0, state_blocks)
+
+    def _window_blocks(self, tokens: int) -> int:
+        """Blocks of so many tokens in a row; one more, as a row may start within a block."""
+        return _ceil(tokens, self.block_size) + 1
+
     def blocks(self, tokens: int, in_flight: int, state_blocks: int) -> int:
         """Blocks that one request of `tokens` tokens must be able to get."""
         if self.kind == "state":
@@ -40,8 +50,8 @@ class Spec:
             return _ceil(self.limit or 0, self.block_size)
         if self.limit is None:
             return _ceil(tokens, self.block_size)
-        if self.kind == "window":  # one block more, as a window need not start at a block's start
-            return _ceil(min(self.limit - 1 + in_flight, tokens), self.block_size) + 1
+        if self.kind == "window":
+            return self._window_blocks(min(self.limit - 1 + in_flight, tokens))
         return _ceil(min(self.limit + in_flight, tokens), self.block_size)
 
 
