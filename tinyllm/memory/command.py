@@ -26,7 +26,7 @@ ENGINES = ("logical", "vllm", "llamacpp", "sglang")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `memory`."""
     add = parser.add_argument
-    add("--config", required=True, help="a preset, a config.json, or a folder with one")
+    add("--config", required=True, help="a preset, a config.json, a folder with one, or a GGUF")
     add("--context", type=int, required=True, help="tokens")
     add("--sequences", type=int, default=1, help="sequences of that length (default 1)")
     types = ", ".join(CACHE_TYPES)
@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     """Print the sizes; MemoryPlanError when something in the input is wrong."""
     source = _source(arguments.config)
-    model = plan(source.config)
+    model = plan(source.config) if isinstance(source, Preset) else source.model
     device = gpu(arguments.gpu) if arguments.gpu is not None else None
     room = _budget(arguments, source, device)
     sizes = report.logical(

@@ -1,4 +1,4 @@
-"""A model from the disk, for the command line: a config.json, or a folder with safetensors.
+"""A model from the disk, for the command line: a config.json, a folder with it, or a GGUF file.
 
 Only headers of weights are read. Pages never call this: they open no path that a visitor names.
 """
@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tinyllm.errors import MemoryPlanError
+from tinyllm.memory.cache_plan import CachePlan, plan
+from tinyllm.memory.gguf_header import MAGIC
+from tinyllm.memory.gguf_plan import plan_gguf
 
 MOST_CONFIG_BYTES = 4 * 2**20
 _MOST_HEADER_BYTES = 100 * 2**20
@@ -16,9 +19,12 @@ _MOST_HEADER_BYTES = 100 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A config.json, and the exact bytes of the weights beside it when there are any."""
+    """What a model keeps, and the bytes of its weights when they are on the disk.
 
-    config: dict[str, Any]
+    Those of safetensors are exact; a GGUF file counts whole, with some megabytes of vocabulary.
+    """
+
+    model: CachePlan
     weight_bytes: int | None = None
 
 
@@ -36,9 +42,13 @@ def parse_config(text: str | bytes) -> dict[str, Any]:
 
 
 def read_model(path: Path) -> Described:
-    """A config.json file, or a folder that has one and perhaps safetensors."""
+    """A config.json, a folder that has one and perhaps safetensors, or a GGUF file."""
     file = path / "config.json" if path.is_dir() else path
     try:
+        with file.open("rb") as opened:
+            if opened.read(len(MAGIC)) == MAGIC:
+                opened.seek(0)
+                return Described(plan_gguf(opened.read(_MOST_HEADER_BYTES)), file.stat().st_size)
         if file.stat().st_size > MOST_CONFIG_BYTES:
             raise MemoryPlanError(f"{file}: a config.json has at most {MOST_CONFIG_BYTES:,} bytes")
         config = parse_config(file.read_bytes())
@@ -46,7 +56,7 @@ def read_model(path: Path) -> Described:
         sizes = [_tensor_bytes(shard) for shard in shards]
     except OSError as error:
         raise MemoryPlanError(f"{file}: {error.strerror or error}") from error
-    return Described(config, sum(sizes) if sizes else None)
+    return Described(plan(config), sum(sizes) if sizes else None)
 
 
 def _tensor_bytes(path: Path) -> int:

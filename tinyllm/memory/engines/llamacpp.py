@@ -21,7 +21,7 @@ TYPES = (*("float32", "float16", "bfloat16", "q8_0", "q5_1", "q5_0", "q4_1", "q4
 HONOURED = {
     *("gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text", "gemma4", "gemma4_text"),
     *("gpt_oss", "cohere2", "cohere2_moe", "llama4", "llama4_text", "mimo_v2_flash", "mimo_v2"),
-    *("olmo3", "exaone4", "exaone_moe", "afmoe", "layer_plan"),
+    *("olmo3", "exaone4", "exaone_moe", "afmoe", "layer_plan", "gguf"),
 }
 # Converted to architectures that keep every token: Mistral and Mixtral become llama, and the
 # window of Phi-3 is switched off on purpose.
