@@ -86,6 +86,8 @@ def groups_of(plan: CachePlan, types: CacheTypes, ranks: int, block_size: int) -
     by_entry = [_spec(entry.layer, types, ranks, block_size) for entry in plan.entries]
     layers = tuple(index for index, _ in order)
     specs = _with_state_blocks([by_entry[entry] for _, entry in order])
+    if not all(spec.page for spec in specs):
+        raise MemoryPlanError("vLLM needs layers that keep something: one of these keeps 0 bytes")
     token_slots = {(_type(spec), spec.limit, spec.block_size) for spec in specs}
     if len(set(specs)) == 1 or (len(token_slots) == 1 and specs[0].kind != "state"):
         return [Group(tuple(specs), layers)]  # one block table, though heads may differ
