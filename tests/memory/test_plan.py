@@ -89,6 +89,30 @@ def slope(config, tokens=2**30):
             163_840,
             id="DBRX",
         ),
+        pytest.param(
+            {
+                "model_type": "step3_text",
+                "num_hidden_layers": 61,
+                "hidden_size": 7168,
+                "num_attention_heads": 64,
+                "num_attention_groups": 1,
+                "head_dim": 256,
+                "share_q_dim": 2048,
+            },
+            61 * 256 * 4,
+            id="Step 3",
+        ),
+        pytest.param(
+            {
+                "model_type": "deci",
+                "num_hidden_layers": 4,
+                "hidden_size": 4096,
+                "num_attention_heads": 32,
+                "num_key_value_heads_per_layer": [4, 4, 2, 1],
+            },
+            11 * 128 * 4,
+            id="DeciLM",
+        ),
         pytest.param({"model_type": "llava", "text_config": LLAMA}, 131_072, id="nested"),
         pytest.param(
             {"model_type": "llava", "text_config": {"model_type": "llama"}},
@@ -151,6 +175,16 @@ def test_bytes_per_token(config, bytes_per_token):
         ),
         pytest.param(
             {**GEMMA_2, "model_type": "cohere2", "sliding_window_pattern": 2}, 16, id="period"
+        ),
+        pytest.param(
+            {
+                **GEMMA_2,
+                "model_type": "cohere2",
+                "layer_switch": 4,
+                "order_of_interleaved_layers": "local_attn_first",
+            },
+            8,
+            id="Command R7B",
         ),
         pytest.param({**GEMMA_2, "model_type": "mistral"}, 0, id="every layer"),
         pytest.param({**GEMMA_2, "model_type": "mistral", "sliding_window": None}, 32, id="null"),
@@ -381,6 +415,11 @@ def test_entries_say_their_layers_and_rule() -> None:
         ({**LLAMA, "head_dim": -1}, "head_dim must be .* not -1"),
         ({**LLAMA, "head_dim": True}, "head_dim must be .* not True"),
         ({**LLAMA, "model_type": 7}, "model_type must be text, not 7"),
+        ({**LLAMA, "head_dim": 64, "kv_channels": 128}, "head_dim and kv_channels contradict"),
+        (
+            {**GEMMA_2, "model_type": "cohere2", "order_of_interleaved_layers": "x"},
+            "order_of_interleaved_layers must be 'local_attn_first'",
+        ),
         ({**LLAMA, "sliding_window": 4096}, "sliding_window is 4096, and which layers"),
         ({**LLAMA, "layer_types": ["full_attention"]}, "one item per layer, 32 in all, not 1"),
         ({**LLAMA, "layer_types": ["x"] * 32}, r"layer_types\[0\] is 'x', which is not known"),
@@ -429,6 +468,18 @@ def test_keys_that_cannot_change_the_cache_are_passed_over() -> None:
         "use_qk_norm": True,
         "use_cache": True,
         "shared_attention_cache": False,
+        # As written in the config.json files of ChatGLM, Command R, Hunyuan, MiniMax and Qwen.
+        "apply_query_key_layer_scaling": True,
+        "attention_softmax_in_fp32": True,
+        "use_parallel_block": True,
+        "use_embedding_sharing": True,
+        "moe_layer_num_skipped": 0,
+        "shared_moe_mode": "sigmoid",
+        "layernorm_full_attention_alpha": 3.5,
+        "use_logn_attn": True,
+        "use_dynamic_ntk": True,
+        "pretraining_tp": 1,
+        "num_nextn_predict_layers": 1,
         "foo": 3,
     }
     assert plan({**LLAMA, **harmless}) == plan(LLAMA)

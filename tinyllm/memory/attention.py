@@ -124,6 +124,16 @@ def openelm_layers(fields: Fields, family: str) -> Iterator[Placed]:
         yield Placed(index, Attention("full", number, dim, dim), "num_kv_heads list")
 
 
+def deci_layers(fields: Fields, family: str) -> Iterator[Placed]:
+    """DeciLM-7B: a list of KV heads under another name."""
+    count = read_count(fields)
+    query_heads = fields.whole(*HEAD_KEYS, high=MOST_HEADS)
+    dim, origin = read_key_dim(fields, query_heads)
+    key = "num_key_value_heads_per_layer"
+    for index, number in enumerate(fields.wholes(key, count, 1, query_heads)):
+        yield Placed(index, Attention("full", number, dim, dim), f"{key}; {origin}")
+
+
 def nemotron_nas_layers(fields: Fields, family: str) -> Iterator[Placed]:
     """Llama-Nemotron: block_configs gives each layer its own heads, or no attention at all."""
     count = read_count(fields)

@@ -46,6 +46,7 @@ _READERS: tuple[tuple[Reader, str], ...] = (
     (attention.mimo_layers, "mimo_v2_flash mimo_v2"),
     (attention.step_layers, "step3p5 step3p7"),
     (attention.openelm_layers, "openelm"),
+    (attention.deci_layers, "deci"),
     (attention.nemotron_nas_layers, "nemotron-nas"),
     (attention.block_sparse_layers, "minimax_m3"),
     (attention.softmax_only_layers, "minimax_m2"),
@@ -79,7 +80,7 @@ _READERS: tuple[tuple[Reader, str], ...] = (
         "jetmoe laguna llama llama4 llama4_text mimo minicpm ministral3 mpt nanochat "
         "nemotron olmo olmo2 olmoe openai-gpt opt orion paddleocr_vl_text persimmon phi phi-msft "
         "qwen qwen2_moe qwen3_omni_moe_text qwen3_vl_moe_text qwen3_vl_text sarvam_moe seed_oss "
-        "smollm3 solar solar_open stablelm telechat xglm xverse yi",
+        "smollm3 step3_text solar solar_open stablelm telechat xglm xverse yi",
     ),
 )
 READERS: dict[str, Reader] = {}

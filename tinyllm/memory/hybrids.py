@@ -103,7 +103,7 @@ def kimi_linear_layers(fields: Fields, family: str) -> Iterator[Placed]:
 def nemotron_h_layers(fields: Fields, family: str) -> Iterator[Placed]:
     """Nemotron-H: Mamba-2, attention and feed-forward layers in the order of a pattern."""
     mix = Mix.of(fields, states.mamba_2(fields))
-    fields.ignore("expand", "sliding_window")
+    fields.ignore("expand", "sliding_window", "num_query_groups", "time_step_rank")
     for key in ("layers_block_type", "layer_types"):
         if fields.has(key):  # the list says how many; num_hidden_layers may be left out
             names = fields.names(key, len(fields.items(key)))

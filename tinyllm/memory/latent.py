@@ -16,6 +16,7 @@ from tinyllm.memory.shape import HEAD_KEYS, KV_HEAD_KEYS, read_count
 _INERT = (
     *("q_lora_rank", "qk_nope_head_dim", "qk_head_dim", "v_head_dim", "head_dim"),
     *("index_n_heads", "index_topk", "mla_use_nope", "mla_scale_q_lora", "mla_scale_kv_lora"),
+    "attention_method",
 )
 
 

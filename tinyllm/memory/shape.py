@@ -13,9 +13,12 @@ from tinyllm.memory.layers import Attention
 
 LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers")
 HEAD_KEYS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
-KV_HEAD_KEYS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads")
+KV_HEAD_KEYS = (
+    *("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "kv_n_heads"),
+    "num_attention_groups",  # Step 3
+)
 MULTI_QUERY = {"falcon", "gpt_bigcode"}  # their classes default to one KV head
-WIDTH_KEYS = ("hidden_size", "n_embd", "d_model", "model_dim")
+WIDTH_KEYS = ("hidden_size", "n_embd", "n_embed", "d_model", "model_dim")
 DIM_KEYS = ("head_dim", "attention_head_dim", "kv_channels", "d_kv", "head_size", "dim_head")
 
 
@@ -50,7 +53,9 @@ def read_heads(fields: Fields) -> Heads:
             "attention heads, as every KV head serves the same number of them"
         )
     key_dim, origin = read_key_dim(fields, query_heads)
-    value_dim = fields.whole("v_head_dim", default=key_dim)
+    # DeepSeek-VL2 writes 0 for the dimensions of an MLA that it does not use.
+    same = fields.get("v_head_dim") in (None, 0)
+    value_dim = key_dim if same else fields.whole("v_head_dim")
     return Heads(count, key_dim, value_dim, f"{rule}, {origin}")
 
 
@@ -76,9 +81,14 @@ def _read_kv_heads(fields: Fields, source: Fields, query_heads: int) -> tuple[in
 
 def read_key_dim(fields: Fields, query_heads: int) -> tuple[int, str]:
     """Dimensions of one key and their origin."""
-    for key in DIM_KEYS:
-        if fields.has(key):
-            return fields.whole(key), f"{key} {fields.get(key)}"
+    given = [key for key in DIM_KEYS if fields.has(key)]
+    sizes = {fields.whole(key) for key in given}
+    if len(sizes) > 1:
+        raise MemoryPlanError(
+            f"{' and '.join(fields.name(key) for key in given)} contradict each other"
+        )
+    if sizes:
+        return sizes.pop(), f"{given[0]} {fields.get(given[0])}"
     width = fields.whole(*WIDTH_KEYS, high=MOST_WIDTH)
     if width % query_heads:
         raise MemoryPlanError(

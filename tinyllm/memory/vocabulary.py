@@ -19,15 +19,15 @@ _CACHE = _words("cache cached caches kv latent mamba mla sliding ssm swa")
 # Words that make an unread key suspicious whatever stands beside them.
 _STRONG = _words("""
     blocksparse cache cached caches chunk chunked chunks cla compress compressed compression
-    compressor delta eviction evict gdn gqa hybrid indexer kda key keys kv latent latents lru mamba
-    mamba2 mla mqa recurrence recurrent retention reuse rnn share shared sharing sink sinks sliding
-    ssm state states swa value values window windows
+    compressor delta evict eviction gdn gqa hybrid indexer kda key keys kv latent latents lru mamba
+    mamba2 mla mqa recurrence recurrent retention reuse rnn sink sinks sliding ssm state states swa
+    value values window windows
 """)
 # Words that do so unless the rest of the name is about something else.
 _WEAK = _words("""
     attention attn block blocks conv cross decoder depth dim dims encoder global group groups head
-    heads index interval layer layers linear local lora loop loops memory pattern period rank sparse
-    sparsity stride types
+    heads index interval layer layers linear local loop loops lora memory pattern period rank share
+    shared sharing sparse sparsity stride types
 """)
 _ELSEWHERE = re.compile(
     r"norm|dropout|drop_|bias|rope|rotary|yarn|token|eps$|_std|router|routed|expert|moe|mlp|ffn|"
@@ -62,19 +62,20 @@ _HARMLESS = (
     """)
     # Kernels, numerics, gates and residual streams.
     | _words("""
-        add_full_attention_sink_bias add_swa_attention_sink_bias attention_softmax_in_fp32
-        attention_value_scale attn_logit_softcapping attn_output_gate attn_pdrop
-        cache_implementation chunk_size_feed_forward context_window_size conv_bias
+        add_full_attention_sink_bias add_swa_attention_sink_bias apply_query_key_layer_scaling
+        attention_softmax_in_fp32 attention_value_scale attn_logit_softcapping attn_output_gate
+        attn_pdrop cache_implementation chunk_size_feed_forward context_window_size conv_bias
         conv_use_xavier_init full_attn_alpha_factor full_attn_beta_factor hidden_mamba_act
         key_multiplier linear_a_log_max linear_a_log_min linear_allow_neg_eigval
         linear_attn_alpha_factor linear_attn_beta_factor linear_dt_init_floor linear_dt_max
-        linear_dt_min mamba_conv_bias mamba_dt_init_floor mamba_dt_limit mamba_dt_max mamba_dt_min
-        mamba_hidden_act mamba_inner_layernorms mamba_norm_before_gate mamba_proj_bias
+        linear_dt_min lm_head mamba_conv_bias mamba_dt_init_floor mamba_dt_limit mamba_dt_max
+        mamba_dt_min mamba_hidden_act mamba_inner_layernorms mamba_norm_before_gate mamba_proj_bias
         mamba_rms_norm pad_key_length parallel_attn pre_allocate_kv_cache prefill_chunk_size
-        relative_attention_max_distance relative_attention_num_buckets residual_in_fp32
+        relative_attention_max_distance relative_attention_num_buckets residual_in_fp32 rm_head
         scale_attention_softmax_in_fp32 seconds_per_chunk share_encoder_decoder_embeddings
-        share_input_output_layers ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_cache
-        use_mamba_kernels use_mambapy use_weighted_layer_sum
+        share_input_output_layers share_q_dim ssm_in_multiplier ssm_multipliers ssm_out_multiplier
+        use_cache use_logn_attn use_mamba_kernels use_mambapy use_parallel_block
+        use_weighted_layer_sum
     """)
     # Layers that are not of the model proper, and shared weights that are not shared caches.
     | _words("""

@@ -48,7 +48,10 @@ THRESHOLD = (
     {"dots1", "qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"}
     | {"qwen2_5_omni_text", "qwen2_audio", "qwen3", "qwen3_moe"}
 )  # fmt: skip
-_PERIOD_KEYS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers")
+_PERIOD_KEYS = (
+    *("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers"),
+    "layer_switch",  # Command R7B and A, beside order_of_interleaved_layers
+)
 _TYPES = {
     "full_attention": "F",
     "attention": "F",
@@ -91,6 +94,10 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
             f"{fields.name('sliding_window')} is missing: a whole number, or null for none"
         )
     window = _read_window(fields)
+    if fields.text("order_of_interleaved_layers", "local_attn_first") != "local_attn_first":
+        raise MemoryPlanError(
+            f"{fields.name('order_of_interleaved_layers')} must be 'local_attn_first'"
+        )
     fields.ignore(*_PERIOD_KEYS, "max_window_layers", "no_rope_layers", "no_rope_layer_interval")
     if fields.has("layer_types"):
         fields.ignore("prefix_dense_sliding_window_pattern")
