@@ -200,6 +200,9 @@ def test_bytes_per_token(config, bytes_per_token):
             id="switched off",
         ),
         pytest.param(
+            {**GEMMA_2, "model_type": "qwen2", "max_window_layers": 28}, 32, id="off by default"
+        ),
+        pytest.param(
             {**GEMMA_2, "model_type": "qwen2", "use_sliding_window": True, "max_window_layers": 28},
             28,
             id="threshold",
@@ -382,6 +385,7 @@ def test_encoder_decoder_has_cross_attention_that_does_not_grow() -> None:
     per_token = 24 * 16 * 64 * 4
     assert model.bytes(0) == 512 * per_token
     assert model.bytes(100) == 612 * per_token
+    assert model.with_encoder_tokens(10).bytes(100) == 110 * per_token
 
 
 def test_what_is_assumed_is_said() -> None:
@@ -426,6 +430,12 @@ def test_entries_say_their_layers_and_rule() -> None:
         ({**LLAMA, "kv_lora_rank": 512}, "^kv_lora_rank: not known for this model type"),
         ({**LLAMA, "attention_chunk_size": 8}, "^attention_chunk_size: not known"),
         ({**LLAMA, "kv_compression_ratio": 4}, "^kv_compression_ratio: not known"),
+        ({**LLAMA, "kv_compression_config": {"a": 1}}, "^kv_compression_config: not known"),
+        ({**LLAMA, "simplified_attention": 1}, "^simplified_attention: not known"),
+        (
+            {**GEMMA_2, "model_type": "gemma4_text", "per_layer_config": {"05": {"window": 3}}},
+            r"per_layer_config\['05'\] must be a layer's number, with head_dim and",
+        ),
         ({**LLAMA, "cross_layer_sharing": {"a": 1}}, "^cross_layer_sharing: not known"),
         ({**LLAMA, "model_type": "x", "mamba_d_state": 16}, "^mamba_d_state: not known"),
         ({**LLAMA, "model_type": "x", "is_encoder_decoder": True}, "^is_encoder_decoder: not"),

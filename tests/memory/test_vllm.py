@@ -119,13 +119,28 @@ def test_pipeline_stages_share_the_fewest_blocks() -> None:
     assert staged.in_flight == 5 * 8_192
 
 
+def test_layers_that_keep_nothing_count_for_the_stages() -> None:
+    """4 layers on 2 GPUs are 2 and 2, though only the first two hold a cache."""
+    shared = {
+        "model_type": "gemma3n_text",
+        "num_hidden_layers": 4,
+        "num_kv_shared_layers": 2,
+        "num_attention_heads": 1,
+        "head_dim": 64,
+        "sliding_window": None,
+    }
+    settings = vllm.Settings(max_model_len=8, pool_bytes=2**20, pipeline_parallel=2)
+    assert vllm.pool(plan(shared), settings).bytes_per_block == 2 * 16 * 256
+
+
 def test_fp8_halves_the_page() -> None:
     settings = vllm.Settings(max_model_len=8_192, pool_bytes=2**30, dtype="fp8")
     assert vllm.pool(PLANS["Qwen/Qwen3-8B"], settings).bytes_per_block == 2_359_296 // 2
 
 
-def test_latents_in_deepseek_s_layout() -> None:
-    settings = vllm.Settings(max_model_len=8_192, pool_bytes=2**33, dtype="fp8_ds_mla")
+@pytest.mark.parametrize("dtype", ["fp8_ds_mla", "fp8"])
+def test_latents_in_deepseek_s_layout(dtype):
+    settings = vllm.Settings(max_model_len=8_192, pool_bytes=2**33, dtype=dtype)
     pool = vllm.pool(PLANS["deepseek-ai/DeepSeek-V3.2"], settings)
     assert pool.bytes_per_block == 16 * 61 * (656 + 132)
 

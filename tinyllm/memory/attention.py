@@ -12,6 +12,8 @@ from tinyllm.memory.layers import Attention, Index, Placed
 from tinyllm.memory.shape import HEAD_KEYS, WIDTH_KEYS, Heads, read_count, read_heads, read_key_dim
 from tinyllm.memory.windows import Spans, read_spans
 
+_OWN_KEYS = {"head_dim", "num_key_value_heads"}
+
 
 def plain_layers(fields: Fields, family: str) -> Iterator[Placed]:
     """The same heads in every layer, over spans that the family or the config decides."""
@@ -45,22 +47,34 @@ def gemma_layers(fields: Fields, family: str) -> Iterator[Placed]:
     none = 0 if family.startswith("gemma4") else None  # Gemma3nTextConfig shares by default
     shared = fields.whole("num_kv_shared_layers", low=0, high=count - 1, default=none)
     note = f"; the last {shared} layers share (num_kv_shared_layers)" if shared else ""
+    wide, own = heads, {}
+    if family.startswith("gemma4"):
+        own = _heads_of_layers(fields, heads)
+        wide = _gemma_4_full(fields, heads) if not own else heads
     for index in range(count - shared):
-        own = heads
-        if family.startswith("gemma4") and spans.letters[index] == "F":
-            own = _gemma_4_full(fields, heads, index)
-        yield _placed(index, spans, own, note)
+        usual = wide if spans.letters[index] == "F" else heads
+        yield _placed(index, spans, own.get(index, usual), note)
 
 
-def _gemma_4_full(fields: Fields, heads: Heads, index: int) -> Heads:
-    """Heads of a full layer: its row of per_layer_config (written by transformers 5.24), else
-    global_head_dim, and a count that Gemma4TextConfig gates by attention_k_eq_v."""
-    rows = fields.section("per_layer_config")
-    row = None if rows is None else rows.section(f"{index:02}") or rows.section(str(index))
-    if row is not None:
+def _heads_of_layers(fields: Fields, heads: Heads) -> dict[int, Heads]:
+    """Layers with heads of their own, as transformers 5.24 writes them: {"05": {...}}."""
+    rows, found = fields.section("per_layer_config"), {}
+    for key in () if rows is None else rows.values:
+        row = rows.section(key) if rows is not None else None
+        if row is None or not key.isdecimal() or set(row.values) - _OWN_KEYS:
+            raise MemoryPlanError(
+                f"{fields.name('per_layer_config')}[{key!r}] must be a layer's number, with "
+                f"{' and '.join(sorted(_OWN_KEYS))} alone"
+            )
         dim = row.whole("head_dim", default=heads.key_dim)
         count = row.whole("num_key_value_heads", high=MOST_HEADS, default=heads.count)
-        return Heads(count, dim, dim, f"{count} KV heads, head_dim {dim} (per_layer_config)")
+        rule = f"{count} KV heads, head_dim {dim} (per_layer_config)"
+        found[int(key)] = Heads(count, dim, dim, rule)
+    return found
+
+
+def _gemma_4_full(fields: Fields, heads: Heads) -> Heads:
+    """Heads of the full layers, whose count Gemma4TextConfig gates by attention_k_eq_v."""
     dim = fields.whole("global_head_dim", default=512)
     count = heads.count
     has_own = fields.has("num_global_key_value_heads")

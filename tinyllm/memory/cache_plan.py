@@ -6,7 +6,7 @@ the layers by hand. Engines build on the plan; it knows none of them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from tinyllm.errors import MemoryPlanError
@@ -15,8 +15,9 @@ from tinyllm.memory.attention import plain_layers
 from tinyllm.memory.dtypes import CacheTypes
 from tinyllm.memory.families import ENCODERS, READERS, UNSOLVED
 from tinyllm.memory.fields import MOST_TOKENS, Fields, shown, whole_number
-from tinyllm.memory.layers import Layer, Placed
+from tinyllm.memory.layers import Attention, Layer, Placed
 from tinyllm.memory.manual import manual_layers
+from tinyllm.memory.shape import LAYER_KEYS
 from tinyllm.memory.vocabulary import suspicious_keys
 from tinyllm.memory.wrapper import language_model
 
@@ -57,6 +58,18 @@ class CachePlan:
     model_type: str
     entries: tuple[Entry, ...]
     notes: tuple[str, ...] = ()
+    layer_count: int = 0  # of the model, with the layers that keep nothing
+
+    def with_encoder_tokens(self, tokens: int) -> "CachePlan":
+        """The same for an encoder's output of another length, which cross attention keeps."""
+        whole_number("tokens", tokens, 1, MOST_TOKENS)
+        entries = tuple(
+            replace(entry, layer=replace(entry.layer, limit=tokens))
+            if isinstance(entry.layer, Attention) and entry.kind == "cross"
+            else entry
+            for entry in self.entries
+        )
+        return replace(self, entries=entries)
 
     def bytes(
         self,
@@ -107,8 +120,9 @@ def plan(config: Mapping[str, object]) -> CachePlan:
     if not isinstance(config, Mapping):
         raise MemoryPlanError(f"a config.json must be an object, not {shown(config)}")
     if config.get("layer_plan") is not None:
-        by_hand = manual_layers(Fields(config))
-        return CachePlan("layer_plan", collate(by_hand), ("layers given by hand in layer_plan",))
+        by_hand = collate(manual_layers(Fields(config)))
+        notes = ["layers given by hand in layer_plan"]
+        return CachePlan("layer_plan", by_hand, tuple(notes), _last(by_hand))
     root, text, family = language_model(config)
     placed, notes = _read(text, family)
     _refuse_unread(text)
@@ -118,7 +132,14 @@ def plan(config: Mapping[str, object]) -> CachePlan:
         f"{text.name(key)} is not in the file: {value:,}, the default of {family} in transformers"
         for key, value in text.defaulted.items()
     ]
-    return CachePlan(family, collate(placed), tuple(notes))
+    entries = collate(placed)
+    stated = [value for key in LAYER_KEYS if isinstance(value := text.get(key), int)]
+    return CachePlan(family, entries, tuple(notes), max([_last(entries), *stated]))
+
+
+def _last(entries: Iterable[Entry]) -> int:
+    """The number of layers up to the last that keeps something."""
+    return 1 + max((index for entry in entries for index in entry.layers), default=-1)
 
 
 def _read(text: Fields, family: str) -> tuple[list[Placed], list[str]]:

@@ -72,6 +72,7 @@ _TYPES = (
     CacheType("iq4_nl", 32, 18),
 )
 _ALIASES = {
+    "auto": "bfloat16",  # the model's 16 bits
     "f32": "float32",
     "fp32": "float32",
     "bf16": "bfloat16",

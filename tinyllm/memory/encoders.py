@@ -1,7 +1,7 @@
 """Encoder-decoders: the decoder's own cache, and the keys and values of the encoder's output.
 
 Cross attention is filled once and does not grow; how many encoder tokens there are is the config's
-limit (1,500 for Whisper's 30 seconds) unless the caller says otherwise.
+limit (1,500 for Whisper's 30 seconds); CachePlan.with_encoder_tokens sets another length.
 """
 
 from collections.abc import Iterator

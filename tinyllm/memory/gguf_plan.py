@@ -51,7 +51,7 @@ def plan_gguf(content: bytes) -> CachePlan:
                 f"{fields.name(key)}: not known for this architecture, and might change the cache"
             )
     notes = (f"read from a GGUF header, architecture {family}",)
-    return CachePlan("gguf", collate(placed), notes)
+    return CachePlan("gguf", collate(placed), notes, fields.whole("block_count"))
 
 
 def _layers(fields: Fields, family: str) -> Iterator[Placed]:

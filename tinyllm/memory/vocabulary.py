@@ -33,7 +33,7 @@ _ELSEWHERE = re.compile(
     r"norm|dropout|drop_|bias|rope|rotary|yarn|token|eps$|_std|router|routed|expert|moe|mlp|ffn|"
     r"feed_forward|init|loss|vocab|mtp|nextn|scal|softcap|multiplier|activation|_act$|dtype|"
     r"vision|image|video|audio|visual|projector|pixel|patch|class|label|embed|temperature|"
-    r"intermediate|summary|alibi|position|flash|impl|gate|prun|quant|first_k_dense|dense_layers|"
+    r"intermediate|summary|alibi|position|flash|_impl|gate|prun|quant|first_k_dense|dense_layers|"
     r"tie_|return|output|use_mem|upcast|reorder|query_pre|is_decoder|tp_plan|pretraining"
 )
 # What a strong word may stand beside without harm.
@@ -42,7 +42,7 @@ _NUMERICS = re.compile(r"rope|rotary|norm|dropout|bias|theta|init_std|softcap")
 _TOWER = re.compile(r"(vision|image|video|audio|visual|mm|vit|speech|spatial)_")
 # Whole objects about something else.
 _OBJECT = re.compile(
-    r"(vision|audio|image|video|projector|quantization|rope|generation|code2wav|talker|token2wav|"
+    r"^(vision|audio|image|video|projector|quantization|rope|generation|code2wav|talker|token2wav|"
     r"speech|visual|peft|compression)_?\w*(config|scaling|parameters)$|"
     r"^(auto_map|id2label|label2id|task_specific_params|pruned_heads|ffn_config|init_config)$"
 )
@@ -65,17 +65,17 @@ _HARMLESS = (
         add_full_attention_sink_bias add_swa_attention_sink_bias apply_query_key_layer_scaling
         attention_softmax_in_fp32 attention_value_scale attn_logit_softcapping attn_output_gate
         attn_pdrop cache_implementation chunk_size_feed_forward context_window_size conv_bias
-        conv_use_xavier_init full_attn_alpha_factor full_attn_beta_factor hidden_mamba_act
-        key_multiplier linear_a_log_max linear_a_log_min linear_allow_neg_eigval
-        linear_attn_alpha_factor linear_attn_beta_factor linear_dt_init_floor linear_dt_max
-        linear_dt_min lm_head mamba_conv_bias mamba_dt_init_floor mamba_dt_limit mamba_dt_max
-        mamba_dt_min mamba_hidden_act mamba_inner_layernorms mamba_norm_before_gate mamba_proj_bias
-        mamba_rms_norm pad_key_length parallel_attn pre_allocate_kv_cache prefill_chunk_size
-        relative_attention_max_distance relative_attention_num_buckets residual_in_fp32 rm_head
-        scale_attention_softmax_in_fp32 seconds_per_chunk share_encoder_decoder_embeddings
-        share_input_output_layers share_q_dim ssm_in_multiplier ssm_multipliers ssm_out_multiplier
-        use_cache use_logn_attn use_mamba_kernels use_mambapy use_parallel_block
-        use_weighted_layer_sum
+        conv_use_xavier_init dual_chunk_attention_config full_attn_alpha_factor
+        full_attn_beta_factor hidden_mamba_act key_multiplier linear_a_log_max linear_a_log_min
+        linear_allow_neg_eigval linear_attn_alpha_factor linear_attn_beta_factor
+        linear_dt_init_floor linear_dt_max linear_dt_min lm_head mamba_conv_bias mamba_dt_init_floor
+        mamba_dt_limit mamba_dt_max mamba_dt_min mamba_hidden_act mamba_inner_layernorms
+        mamba_norm_before_gate mamba_proj_bias mamba_rms_norm pad_key_length parallel_attn
+        pre_allocate_kv_cache prefill_chunk_size relative_attention_max_distance
+        relative_attention_num_buckets residual_in_fp32 rm_head scale_attention_softmax_in_fp32
+        seconds_per_chunk share_encoder_decoder_embeddings share_input_output_layers share_q_dim
+        ssm_in_multiplier ssm_multipliers ssm_out_multiplier use_cache use_logn_attn
+        use_mamba_kernels use_mambapy use_parallel_block use_weighted_layer_sum
     """)
     # Layers that are not of the model proper, and shared weights that are not shared caches.
     | _words("""

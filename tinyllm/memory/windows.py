@@ -93,7 +93,9 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
         raise MemoryPlanError(
             f"{fields.name('sliding_window')} is missing: a whole number, or null for none"
         )
-    window = _read_window(fields)
+    # The classes of Qwen and SmolLM3 slide only when told to; the others have no such key.
+    by_default = not family.startswith(("qwen", "smollm"))
+    window = _read_window(fields, by_default)
     if fields.text("order_of_interleaved_layers", "local_attn_first") != "local_attn_first":
         raise MemoryPlanError(
             f"{fields.name('order_of_interleaved_layers')} must be 'local_attn_first'"
@@ -102,7 +104,7 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
     if fields.has("layer_types"):
         fields.ignore("prefix_dense_sliding_window_pattern")
         letters = _letters(fields, count)
-        if window is None and not fields.flag("use_sliding_window", default=True):
+        if window is None and not fields.flag("use_sliding_window", by_default):
             return Spans("F" * count, None, "every token (use_sliding_window is false)")
         if window is None and "S" in letters:
             raise MemoryPlanError(
@@ -116,9 +118,9 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
     return Spans(letters, window, rule)
 
 
-def _read_window(fields: Fields) -> int | None:
-    """The window, None when there is none."""
-    uses = fields.flag("use_sliding_window", default=True)
+def _read_window(fields: Fields, by_default: bool) -> int | None:
+    """The window, None when there is none; `by_default` stands in for use_sliding_window."""
+    uses = fields.flag("use_sliding_window", by_default)
     for key in ("sliding_window", "sliding_window_size"):
         if fields.has(key) and fields.get(key) not in (0, -1):
             window = fields.whole(key, high=MOST_TOKENS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan
-from tinyllm.memory.dtypes import CacheTypes
+from tinyllm.memory.dtypes import DS_MLA, CacheTypes
 from tinyllm.memory.engines.shards import token_bytes
 from tinyllm.memory.engines.vllm_blocks import Group, groups_of
 from tinyllm.memory.fields import MOST_TOKENS, shown, whole_number
@@ -131,6 +131,8 @@ def pool(plan: CachePlan, settings: Settings) -> Pool:
         raise MemoryPlanError(
             f"vLLM has no cache type {shown(settings.dtype)}: one of {', '.join(TYPES)}"
         )
+    if types.key.name.startswith("fp8_e") and _is_sparse_latent(plan):
+        types = CacheTypes(DS_MLA, DS_MLA)  # vLLM turns fp8 into DeepSeek's layout for these
     groups = groups_of(plan, types, settings.tensor_parallel, settings.block_size)
     if len({group.kind for group in groups}) == 1 and groups[0].kind == "state":
         # Without attention there are no token blocks: one state is one block of any length.
@@ -148,6 +150,11 @@ def pool(plan: CachePlan, settings: Settings) -> Pool:
         keys,
         values,
     )
+
+
+def _is_sparse_latent(plan: CachePlan) -> bool:
+    """Whether latent layers have an indexer (DeepSeek V3.2, GLM-5)."""
+    return {"latent", "index"} <= {entry.kind for entry in plan.entries}
 
 
 def _stateful(group: Group, tokens: int) -> Group:
@@ -168,8 +175,7 @@ def _block_bytes(groups: list[Group], layers: range) -> int:
 
 def _stages(plan: CachePlan, settings: Settings) -> list[range]:
     """Layers of each pipeline stage; what does not divide goes to the last stages but one."""
-    count = 1 + max(index for entry in plan.entries for index in entry.layers)
-    stages = settings.pipeline_parallel
+    count, stages = plan.layer_count, settings.pipeline_parallel
     if stages > count:
         raise MemoryPlanError(
             f"pipeline_parallel must be at most the number of layers, {count}, not {stages}"
