@@ -107,6 +107,29 @@ def test_lines_that_say_one_thing_twice() -> None:
             id="quantised keys and values",
         ),
         pytest.param(
+            "llama_kv_cache: size = 1088.00 MiB ( 32768 cells,  16 layers,  4/1 seqs), "
+            "K (q8_0):  544.00 MiB, V (q8_0):  544.00 MiB",
+            "Qwen3.5-27B",
+            {},
+            True,
+            id="four slots that share one cache",
+        ),
+        pytest.param(
+            "llama_kv_cache: size = 1152.00 MiB (  4096 cells,  36 layers,  2/ 2 seqs), "
+            "K (f16):  576.00 MiB, V (f16):  576.00 MiB",
+            "Qwen3-8B",
+            {},
+            True,
+            id="two slots with a cache each",
+        ),
+        pytest.param(
+            "[TP0] KV Cache is allocated. #tokens: 383872, KV size: 25.12 GB",
+            "DeepSeek-V3",
+            {},
+            True,
+            id="latents in 16 bits",
+        ),
+        pytest.param(
             "llama_memory_recurrent: size =  149.62 MiB (     1 cells,  48 layers,  1 seqs), "
             "R (f32):    5.62 MiB, S (f32):  144.00 MiB",
             "Qwen3.5-27B",

@@ -177,7 +177,8 @@ def _llamacpp(lines: tuple[LogLine, ...], model: CachePlan) -> Iterator[Verdict]
             )
             expected = [size * line.values["cells"]]
         elif line.kind == "llama_cache":
-            expected = [rows * line.values["cells"] for rows in _rows(model, line)]
+            cells = line.values["cells"] * line.values.get("streams", 1)
+            expected = [rows * cells for rows in _rows(model, line)]
         else:
             continue
         agrees = any(_close(line.values["bytes"], size, 2**20) for size in expected)

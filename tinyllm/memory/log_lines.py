@@ -101,10 +101,11 @@ _PATTERNS = tuple(
             "SGLang: windowed layers have a shorter pool of their own (--swa-full-tokens-ratio)",
         ),
         (
-            "llama_cache mib cells layers k_mib v_mib",
-            rf"size = +{_X} MiB \( *{_N} cells, +{_N} layers?, +[\d/]+ seqs\), "
+            "llama_cache mib cells layers streams k_mib v_mib",
+            rf"size = +{_X} MiB \( *{_N} cells, +{_N} layers?, +\d+(?:/ *(\d+))? seqs\), "
             rf"K \(\w+\): +{_X} MiB, V \(\w+\): +{_X} MiB",
-            "llama.cpp: the cache of these layers over all slots; windowed layers have their own",
+            "llama.cpp: the cache of these layers; windowed layers have their own. Cells are of "
+            "one slot when the second number of seqs is above 1 (no -kvu), else of all together",
         ),
         (
             "llama_state mib cells layers r_mib s_mib",
@@ -136,7 +137,8 @@ def read_lines(log: str) -> Iterator[LogLine]:
             match = pattern.expression.search(line[:_MOST_IN_A_LINE])
             if match is not None:
                 kind, *names = pattern.kind.split()
-                values = dict(_value(n, t) for n, t in zip(names, match.groups(), strict=True))
+                pairs = zip(names, match.groups(), strict=True)
+                values = dict(_value(name, text) for name, text in pairs if text is not None)
                 yield LogLine(number, line.strip()[:500], kind, pattern.meaning, values)
                 break
 

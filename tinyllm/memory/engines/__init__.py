@@ -2,3 +2,7 @@
 
 Each module reads one engine's rules, names the version it read them from, and knows no other.
 """
+
+from tinyllm.memory.engines import llamacpp, sglang, vllm
+
+__all__ = ["llamacpp", "sglang", "vllm"]
