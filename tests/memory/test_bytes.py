@@ -1,7 +1,7 @@
 """Exact bytes: every cache type with its scales, the pieces of the curve, and what must hold."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyllm.errors import MemoryPlanError
@@ -92,6 +92,7 @@ def test_a_windowed_model_has_two_pieces() -> None:
     assert above.constant == 12 * 128 * 2048
 
 
+@settings(max_examples=50, deadline=None)
 @given(
     st.sampled_from(sorted(PLANS)),
     st.integers(0, 300_000),
@@ -106,6 +107,7 @@ def test_monotone_linear_and_additive(name, few, more, sequences):
     assert model.bytes(more) == sum(model.entry_bytes(more, BF16))
 
 
+@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 100_000), st.integers(1, 100_000))
 def test_a_window_never_exceeds_full_attention(tokens, window):
     row = {"count": 1, "heads": 8, "head_dim": 64}

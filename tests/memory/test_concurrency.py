@@ -5,7 +5,7 @@ import random
 import statistics
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyllm.errors import MemoryPlanError
@@ -81,6 +81,7 @@ def test_what_is_longer_than_the_model_is_counted_as_cut() -> None:
     assert 0 < found.mean < 5_119
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.integers(1, 4_000), st.integers(0, 4_000), st.integers(0, 2_000))
 def test_the_fill_is_the_closed_form(prompt, output, prefix):
     found = requests_that_fit(LLAMA, Workload(fixed(prompt), fixed(output), prefix))

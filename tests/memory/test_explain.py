@@ -1,7 +1,7 @@
 """Pasted logs: every memory line in words, contradictions resolved, figures checked by a plan."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyllm.errors import MemoryPlanError
@@ -193,6 +193,7 @@ PIECES += ["llama_kv_cache: size = 1.00 MiB (4 cells, 32 layers, 1/1 seqs), K ("
 PIECES += [" tokens", "\n", "9" * 30, ".", "KV Cache is allocated. #tokens: ", ", KV size: ", " GB"]
 
 
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
 def test_a_damaged_log_is_no_exception_but_a_named_one(log):
     try:

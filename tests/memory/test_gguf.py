@@ -4,7 +4,7 @@ import json
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyllm.__main__ import main
@@ -254,6 +254,7 @@ def test_long_arrays_are_passed_over() -> None:
     }
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.data())
 def test_damaged_bytes_end_in_a_number_or_a_refusal(name, data):
     family, keys = FILES[name]

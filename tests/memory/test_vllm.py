@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tinyllm.errors import MemoryPlanError
@@ -162,6 +162,7 @@ def test_a_model_of_states_alone() -> None:
     assert (pool.num_blocks, pool.blocks_per_request) == (100, 1)
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     st.sampled_from(SIZED),
     st.sampled_from([1, 2, 4, 8]),
@@ -177,6 +178,7 @@ def test_the_largest_length_starts_and_the_next_does_not(name, ranks, batched, p
             assert vllm.pool(PLANS[name], sized).starts == starts
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(SIZED), st.integers(0, 4))
 def test_more_gpus_never_cost_one_of_them_more(name, power):
     few, more = (
