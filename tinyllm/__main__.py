@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments import command as bench
+from tinyllm.memory import command as memory
 from tinyllm.speculative import command as generate
 from tinyllm.training import command as train
 
@@ -18,6 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, command, what in (
         ("train", train, "train a model"),
         ("generate", generate, "continue a prompt, plainly or by speculation"),
+        ("memory", memory, "size a model's KV cache"),
         ("bench", bench, "measure something on this machine"),
     ):
         subparser = commands.add_parser(name, help=what, description=command.__doc__)

@@ -38,3 +38,7 @@ class CorpusError(TinyllmError):
 
 class CheckpointError(TinyllmError):
     """A training checkpoint that does not fit the run that resumes it."""
+
+
+class MemoryPlanError(TinyllmError):
+    """A config.json, a layer plan or a setting from which the cache cannot be sized."""

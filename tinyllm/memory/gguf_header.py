@@ -1,0 +1,88 @@
+"""The metadata at the head of a GGUF file: names and values, no tensor is read.
+
+A file's first megabytes are enough; long arrays (the vocabulary) are skipped. Source: ggml,
+docs/gguf.md, versions 2 and 3.
+"""
+
+import struct
+
+from tinyllm.errors import MemoryPlanError
+
+MAGIC = b"GGUF"
+MOST_ITEMS = 4_096  # arrays that are longer hold tokens, not layers
+_MOST_KEYS = 100_000
+_MOST_DEPTH = 4
+# Type number -> struct format of one value.
+_FORMATS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q"}
+_FORMATS |= {12: "d"}
+_STRING, _ARRAY = 8, 9
+
+
+class _Reader:
+    """A cursor over bytes that names the offset when they end or make no sense."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.at = content, 0
+
+    def take(self, count: int) -> bytes:
+        if count > len(self.content) - self.at:
+            raise MemoryPlanError(
+                f"the GGUF header ends beyond the first {len(self.content):,} bytes: give more"
+            )
+        self.at += count
+        return self.content[self.at - count : self.at]
+
+    def number(self, kind: int) -> int | float | bool:
+        if kind not in _FORMATS:
+            raise MemoryPlanError(f"the GGUF header has a value of unknown type {kind}")
+        form = f"<{_FORMATS[kind]}"
+        value: int | float | bool = struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        return value
+
+    def whole(self, kind: int) -> int:
+        return int(self.number(kind))
+
+    def text(self) -> str:
+        return self.take(self.whole(10)).decode("utf-8", "replace")
+
+    def value(self, kind: int, depth: int = 0) -> object:
+        """One value; None for an array too long to be about layers."""
+        if kind == _STRING:
+            return self.text()
+        if kind != _ARRAY:
+            return self.number(kind)
+        if depth > _MOST_DEPTH:
+            raise MemoryPlanError("the GGUF header has arrays within arrays")
+        inner, count = self.whole(4), self.whole(10)
+        if count <= MOST_ITEMS:
+            return [self.value(inner, depth + 1) for _ in range(count)]
+        self.skip(inner, count, depth)
+        return None
+
+    def skip(self, inner: int, count: int, depth: int) -> None:
+        """Pass over an array without keeping it."""
+        if inner in _FORMATS:
+            self.take(struct.calcsize(f"<{_FORMATS[inner]}") * count)
+            return
+        for _ in range(count):  # every string or array takes bytes, so take() ends a false count
+            self.value(inner, depth + 1)
+
+
+def read_header(content: bytes) -> dict[str, object]:
+    """The metadata of a GGUF file from its first bytes, by key."""
+    reader = _Reader(content)
+    if content[:4] != MAGIC:
+        raise MemoryPlanError("not a GGUF file: it does not begin with GGUF")
+    reader.take(4)
+    version = reader.whole(4)
+    if version not in (2, 3):
+        raise MemoryPlanError(f"GGUF version must be 2 or 3, not {version}")
+    reader.take(8)  # number of tensors
+    count = reader.whole(10)
+    if count > _MOST_KEYS:
+        raise MemoryPlanError(f"a GGUF header has at most {_MOST_KEYS:,} keys, not {count:,}")
+    metadata = {}
+    for _ in range(count):
+        key = reader.text()
+        metadata[key] = reader.value(reader.whole(4))
+    return metadata
