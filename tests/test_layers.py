@@ -15,6 +15,7 @@ from tinyllm.layers import (
     exponentials,
     normalise_row,
     normalise_rows,
+    product_rows,
     scaled_gelu,
 )
 from tinyllm.model import Transformer, random_weights
@@ -75,3 +76,18 @@ def test_a_model_with_huge_scores_equals_the_plain_engine(size):
     steps = np.concatenate([model.forward([token], cache) for token in fed])
     assert np.abs(model.forward(fed) - plain).max() < 1e-11
     assert np.abs(steps - plain).max() < 1e-11
+
+
+@pytest.mark.parametrize("n_in", [1, 95, 96, 97, 192, 193, 384, 1000])
+@pytest.mark.parametrize("rows", [2, 16, 17, 40])
+def test_a_product_in_parts_is_the_product(rows, n_in):
+    x, weight = RNG.normal(size=(rows, n_in)), RNG.normal(size=(n_in, 7))
+    assert np.allclose(product_rows(x, weight), x @ weight, rtol=1e-12, atol=1e-12)
+
+
+def test_a_product_in_parts_rounds_less():
+    x = RNG.normal(size=(64, 384)).astype(np.float32)
+    weight = RNG.normal(size=(384, 96)).astype(np.float32)
+    exact = x.astype(np.float64) @ weight.astype(np.float64)
+    in_parts, at_once = product_rows(x, weight) - exact, x @ weight - exact
+    assert np.square(in_parts).mean() < np.square(at_once).mean()

@@ -5,7 +5,7 @@ path. It reads no clock: who wants times takes them around next().
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tinyllm.model import Transformer
 from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
@@ -18,7 +18,7 @@ class Token:
 
     id: int
     position: int  # in the sequence, prompt included
-    p: Distribution  # (V,), what it was drawn from
+    p: Distribution = field(compare=False)  # (V,), what it was drawn from
 
 
 def generate(
@@ -37,8 +37,8 @@ def generate(
 ) -> Iterator[Token]:
     """Tokens that follow a prompt, as they are made; a stop token is the last one given.
 
-    cached=False recomputes the whole sequence at every token. `sampler` replaces the seeded
-    one. Raises, before the first token, TokenError, SettingError or ContextOverflowError.
+    cached=False recomputes the whole sequence at every token, in the dtype of computation
+    whatever kv_dtype says: nothing is stored. `sampler` replaces the seeded one. Raises, before the first token, TokenError, SettingError or ContextOverflowError.
     """
     tokens = prompt_tokens(prompt, model.config, max_new_tokens)
     sampling = Sampling(temperature, top_k, top_p)

@@ -20,6 +20,7 @@ from tinyllm.layers import (
     attend_rows,
     normalise_row,
     normalise_rows,
+    product_rows,
     scaled_gelu,
 )
 from tinyllm.tokenizer import CharTokenizer
@@ -148,7 +149,7 @@ class Transformer:
         n_head, n_kv_head, head_dim = self._heads
         n_new, stop = len(x), start + len(x)
         stream = x[:, :-1]  # (T, C)
-        qkv = normalise_rows(x) @ block.qkv  # (T, C + 1) -> (T, (H + 2G) D)
+        qkv = product_rows(normalise_rows(x), block.qkv)  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
@@ -156,9 +157,9 @@ class Transformer:
             return
         constants = self._constants
         mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
-        stream += mixed @ block.attention_out
-        hidden = normalise_rows(x) @ block.up  # (T, C + 1) -> (T, 4C)
-        stream += scaled_gelu(hidden, constants) @ block.down.T
+        stream += product_rows(mixed, block.attention_out)
+        hidden = product_rows(normalise_rows(x), block.up)  # (T, C + 1) -> (T, 4C)
+        stream += product_rows(scaled_gelu(hidden, constants), block.down.T)
         stream += block.down_bias
 
 

@@ -23,7 +23,7 @@ def prompt_tokens(prompt: Prompt, config: ModelConfig, max_new_tokens: int) -> l
     tokens = token_ids(prompt, config)
     if not tokens:
         raise TokenError("the prompt is empty: give at least one character")
-    if max_new_tokens < 1:
+    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
         raise SettingError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
     room = config.context_length - len(tokens)
     if max_new_tokens > room:

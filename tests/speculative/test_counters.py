@@ -38,6 +38,18 @@ def test_a_stop_is_not_counted_as_a_drawn_token():
     assert Counters.of([stopped]).tokens_per_call == 2
 
 
+def test_a_place_never_accepted_is_told():
+    counters = Counters.of([a_round(1, proposed=4), a_round(1, proposed=2)])
+    assert counters.survival == (1.0, 0.0, 0.0, 0.0)
+    assert counters.conditional == (1.0, 0.0, None, None)
+
+
+def test_a_round_with_fewer_proposals_does_not_count_for_later_places():
+    counters = Counters.of([a_round(3), a_round(1, proposed=1)])
+    assert counters.survival == (1.0, 1.0, 1.0)
+    assert counters.conditional == (1.0, 1.0, 1.0)
+
+
 def test_ratios_of_nothing_are_none():
     empty = Counters()
     assert empty.tokens_per_call is None

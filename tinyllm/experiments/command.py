@@ -42,7 +42,7 @@ def bench_decode() -> Iterator[Row]:
     weights = load_weights(MODELS / target.name, target.config)
     for figure in decode.speed(target, draft, weights):
         yield figure.row()
-    for dtype, bound in (("float32", 5e-6), ("float64", 1e-12)):
+    for dtype, bound in decode.EQUALITY_BOUNDS.items():
         found = decode.equality(load_model("target", dtype))
         worst = Spread.of([max(found.differences)])
         tokens = "same tokens" if found.same_tokens else "OTHER TOKENS"

@@ -22,6 +22,7 @@ PREFILL = 256
 # Calls in a block: as many as a generation makes one after the other, few where one is long.
 STEPS_PER_BLOCK, PREFILLS_PER_BLOCK = 20, 1
 EQUALITY_PROMPT, EQUALITY_TOKENS = "def __init__(self,", 96
+EQUALITY_BOUNDS = {"float32": 5e-6, "float64": 1e-12}  # largest difference of two logits
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class Counters:
     tested: int = 0  # proposals the rule was asked about
     emitted: int = 0  # tokens made
     accepted_at: tuple[int, ...] = ()  # a_i: rounds whose proposal i was accepted
+    tested_at: tuple[int, ...] = ()  # rounds whose proposal i was tested
     proposed_at: tuple[int, ...] = ()  # rounds that had a proposal i
 
     def add(self, event: Round) -> "Counters":
@@ -30,8 +31,9 @@ class Counters:
             accepted=self.accepted + event.accepted,
             tested=self.tested + event.tested,
             emitted=self.emitted + len(event.tokens),
-            accepted_at=_count_up_to(self.accepted_at, event.accepted),
-            proposed_at=_count_up_to(self.proposed_at, len(event.proposed)),
+            accepted_at=_count_up_to(self.accepted_at, event.accepted, len(event.proposed)),
+            tested_at=_count_up_to(self.tested_at, event.tested, len(event.proposed)),
+            proposed_at=_count_up_to(self.proposed_at, len(event.proposed), len(event.proposed)),
         )
 
     @classmethod
@@ -60,18 +62,22 @@ class Counters:
     @property
     def survival(self) -> tuple[float | None, ...]:
         """a_i / rounds that proposed i: how often proposal i was reached and accepted."""
-        return tuple(_ratio(a, n) for a, n in zip(self.accepted_at, self.proposed_at, strict=False))
+        pairs = zip(self.accepted_at, self.proposed_at, strict=True)
+        return tuple(_ratio(accepted, proposed) for accepted, proposed in pairs)
 
     @property
     def conditional(self) -> tuple[float | None, ...]:
-        """a_i / a_(i-1) (a_0 = rounds that proposed): acceptance of i once it was reached."""
-        reached = (self.proposed_at[:1] or (0,)) + self.accepted_at
-        return tuple(_ratio(a, n) for a, n in zip(self.accepted_at, reached, strict=False))
+        """a_i / rounds that tested i: acceptance of i once it was reached.
+
+        a_i / a_(i-1) where no round ends early: i is tested when i - 1 was accepted.
+        """
+        pairs = zip(self.accepted_at, self.tested_at, strict=True)
+        return tuple(_ratio(accepted, tested) for accepted, tested in pairs)
 
 
-def _count_up_to(counts: tuple[int, ...], n: int) -> tuple[int, ...]:
-    """Counts with 1 more at each of the first n places, grown to n places when shorter."""
-    grown = counts + (0,) * (n - len(counts))
+def _count_up_to(counts: tuple[int, ...], n: int, places: int) -> tuple[int, ...]:
+    """Counts with 1 more at each of the first n places, grown to `places` when shorter."""
+    grown = counts + (0,) * (places - len(counts))
     return tuple(count + (i < n) for i, count in enumerate(grown))
 
 

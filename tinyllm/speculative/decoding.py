@@ -5,7 +5,7 @@ and a draft model's, hold the whole committed sequence but its last token.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -35,8 +35,8 @@ class Round:
     tested: int  # proposals on which the acceptance rule was asked
     tokens: tuple[int, ...]
     closing: Literal["corrected", "bonus", "stopped"]
-    p: Distribution  # (len(proposed) + 1, V), the target's
-    q: Distribution  # (len(proposed), V), the drafter's
+    p: Distribution = field(compare=False)  # (len(proposed) + 1, V), the target's
+    q: Distribution = field(compare=False)  # (len(proposed), V), the drafter's
     target_cache_length: int  # tokens the target's cache holds when the round is over
 
 
@@ -61,7 +61,7 @@ def speculate(
     exactly max_new_tokens tokens unless a stop token ends it. `sampler` replaces the seeded
     one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
     """
-    if not 1 <= k <= MAX_K:
+    if not isinstance(k, int) or not 1 <= k <= MAX_K:
         raise SettingError(f"k must lie in 1..{MAX_K} proposals per round, not {k}")
     tokens = prompt_tokens(prompt, target.config, max_new_tokens)
     stops = stop_tokens(stop, target.config)

@@ -5,7 +5,7 @@ draft sees only the committed sequence, so a rejected token never reaches the ne
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -20,7 +20,7 @@ class Proposal:
     """Up to k tokens and, for each, the distribution it was drawn from."""
 
     tokens: list[int]
-    q: list[Distribution]  # one (V,) a token
+    q: list[Distribution] = field(compare=False)  # one (V,) a token
 
 
 @dataclass(frozen=True, slots=True)

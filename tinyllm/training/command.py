@@ -142,10 +142,11 @@ def _folder(name: str) -> Path:
 def command_line(arguments: argparse.Namespace, steps: int) -> str:
     """The command that makes the same weights again: what was not left at its default."""
     words = ["python -m tinyllm train", "--preset", arguments.preset, "--steps", str(steps)]
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(add_help=False)
     add_arguments(parser)
-    for key in ("text", "seed", "lr", "batch", "init_from", "distil_from", "divergence_until"):
-        value = getattr(arguments, key)
-        if value != parser.get_default(key):
-            words += ["--" + key.replace("_", "-"), shlex.quote(str(value))]
+    said_already = {"preset", "steps", "minutes", "resume", "out"}
+    for option in parser._actions:  # all there are, so that none added later can be forgotten
+        value = getattr(arguments, option.dest)
+        if option.dest not in said_already and value != option.default:
+            words += [option.option_strings[0], shlex.quote(str(value))]
     return " ".join([*words, "--out", shlex.quote(str(arguments.out))])
