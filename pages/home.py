@@ -34,7 +34,7 @@ play = controls.control_row(
     temperature=0.0,
 )
 config, record = play.config, play.result.lanes
-race_lanes(record, config.prompt, "race", identity=str(id(play)))
+race_lanes(record, config.prompt, "race", identity=play.began.isoformat())
 layout.notice(findings.race(record))
 layout.timing(play, record[0].tokens_per_second.count)
 controls.try_this(

@@ -38,7 +38,7 @@ def show() -> None:
         plot(figure, "curve_chart", alt=findings.curve_chart(record), height=HEIGHT)
     with tiles:
         layout.speculative_tiles(record)
-    layout.notice(findings.speculative(record, config))
+    layout.notice(findings.speculative(record, config, finished=not play.running))
 
 
 layout.heading(_("Draft k tokens, check them in one call: fewer calls, the same output law"))

@@ -38,7 +38,8 @@ def generate(
     """Tokens that follow a prompt, as they are made; a stop token is the last one given.
 
     cached=False recomputes the whole sequence at every token, in the dtype of computation
-    whatever kv_dtype says: nothing is stored. `sampler` replaces the seeded one. Raises, before the first token, TokenError, SettingError or ContextOverflowError.
+    whatever kv_dtype says, as nothing is stored. `sampler` replaces the seeded one. Raises,
+    before the first token, TokenError, SettingError or ContextOverflowError.
     """
     tokens = prompt_tokens(prompt, model.config, max_new_tokens)
     sampling = Sampling(temperature, top_k, top_p)

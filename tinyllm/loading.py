@@ -28,14 +28,20 @@ def load_model(name: str | Path, dtype: str = "float32") -> Transformer:
     dtype is what the engine computes in, "float32" or "float64". Raises WeightsError or
     ConfigError, naming the file and what is wrong with it.
     """
+    folder = find_model(name)
+    config = ModelConfig.load(folder / "config.json")
+    return Transformer(config, load_weights(folder, config), dtype, folder.name)
+
+
+def find_model(name: str | Path) -> Path:
+    """The folder of a shipped model by name, or of any model by its path; else WeightsError."""
     folder = MODELS / name if str(name) in shipped_models() else Path(name)
     if not folder.is_dir():
         raise WeightsError(
             f"no model {str(name)!r}: choose {', '.join(shipped_models()) or 'a folder'}, "
             "or give the path of a folder with model.safetensors and config.json"
         )
-    config = ModelConfig.load(folder / "config.json")
-    return Transformer(config, load_weights(folder, config), dtype, folder.name)
+    return folder
 
 
 def load_weights(folder: Path, config: ModelConfig) -> dict[str, Array]:

@@ -56,7 +56,7 @@ def test_trains_and_writes_a_model_and_its_card(train, tmp_path: Path, capsys) -
 
 
 def test_cards_command_makes_the_same_weights(train, tmp_path: Path) -> None:
-    assert train("--steps 2 --seed 3 --lr 0.002") == 0
+    assert train("--steps 2 --seed 3 --lr 0.002 --decay 0.2 --batch 1024") == 0
     folder = tmp_path / "out"
     weights = (folder / "model.safetensors").read_bytes()
     command = json.loads((folder / "card.json").read_text("utf-8"))["command"]
@@ -104,8 +104,8 @@ def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
         ("--steps 1 --lr 0", "learning rate must be above 0, not 0.0"),
         ("--steps 1 --seed -1", "seed must be at least 0, not -1"),
         ("--resume", "cannot read a checkpoint"),
-        ("--steps 1 --init-from nowhere", "no model at nowhere: give a folder"),
-        ("--steps 1 --distil-from nowhere", "no model at nowhere: give a folder"),
+        ("--steps 1 --init-from nowhere", "no model 'nowhere': choose"),
+        ("--steps 1 --distil-from nowhere", "no model 'nowhere': choose"),
         ("--steps 1 --divergence-until 2", "must be from 0 to 1, not 2"),
         ("--steps 1 --text absent.txt", "cannot read absent.txt"),
     ],

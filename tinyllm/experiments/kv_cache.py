@@ -131,12 +131,12 @@ def _both_ways(
 def _key_sizes(
     config: ModelConfig, cache: DenseCache, start: int, stop: int
 ) -> NDArray[np.float32]:
-    """(L G, stop - start): length of each stored key vector, relative to its head's mean."""
+    """(L G, stop - start): length of each stored key vector."""
     sizes = []
     for storage, _values in cache.layers:
         keys = storage.read(stop)  # (G, D, S)
         lengths = np.linalg.norm(keys, axis=1)  # (G, D, S) -> (G, S)
-        sizes.append(lengths[:, start:] / lengths.mean(axis=1, keepdims=True))
+        sizes.append(lengths[:, start:])
     return np.concatenate(sizes).astype(np.float32)
 
 

@@ -102,6 +102,18 @@ def _record(name: str, repeats: list[list[Step]]) -> Lane:
     )
 
 
+def first_difference(record: Sequence[Lane]) -> int | None:
+    """The first token at which a lane's text is not the first lane's; None when all agree."""
+    first, *others = ("".join(lane.texts) for lane in record)
+    places = (
+        place
+        for other in others
+        for place, (one, two) in enumerate(zip(first, other, strict=True))
+        if one != two
+    )
+    return min(places, default=None)
+
+
 @dataclass(slots=True)
 class RaceRecord:
     """The steps so far; `lanes` needs whole repeats."""

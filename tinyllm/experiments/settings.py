@@ -7,13 +7,14 @@ SettingError names the field, the value and the accepted range. It loads no mode
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS
 from tinyllm.errors import SettingError
 from tinyllm.tokenizer import CharTokenizer
 
 CONTEXT_LENGTH = PRESETS["target"].context_length
 KV_HEADS = (4, 2, 1)
-KV_DTYPES = ("float32", "float16", "int8")
+KV_DTYPES = CACHE_DTYPES
 DRAFTERS = ("draft", "lookup")  # a draft model, or prompt lookup
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 

@@ -3,14 +3,11 @@
 Every figure is worked out here from the weights and the corpus; none is typed in.
 """
 
-import os
 import platform
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
-from threadpoolctl import threadpool_info
-
+from tinyllm.machine import this_machine
 from tinyllm.training.evaluation import agreement, loss_by_position
 from tinyllm.training.job import Job
 from tinyllm.training.network import Network
@@ -19,15 +16,12 @@ from tinyllm.training.parameters import Parameters
 
 def versions() -> dict[str, str]:
     """Interpreter, numpy, its BLAS and the machine's kind."""
-    blas = [pool for pool in threadpool_info() if pool.get("user_api") == "blas"]
+    machine = this_machine()
     return {
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "blas": ", ".join(
-            f"{pool['internal_api']} {pool['version']} {pool.get('architecture', '')}".strip()
-            for pool in blas
-        ),
-        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "python": machine.python,
+        "numpy": machine.numpy,
+        "blas": machine.blas,
+        "machine": f"{platform.machine()}, {machine.cores} processors",
     }
 
 

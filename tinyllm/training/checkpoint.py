@@ -14,7 +14,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from tinyllm.config import ModelConfig
-from tinyllm.errors import CheckpointError, WeightsError
+from tinyllm.errors import CheckpointError
+from tinyllm.loading import load_weights
 from tinyllm.training.parameters import Parameters
 from tinyllm.training.trainer import Trainer
 
@@ -48,12 +49,8 @@ def save_model(folder: Path, parameters: Parameters) -> None:
 def load_parameters(folder: Path) -> Parameters:
     """A finished model's weights. WeightsError names a missing or damaged file."""
     config = ModelConfig.load(folder / "config.json")
-    try:
-        weights = load_file(folder / "model.safetensors")
-    except (OSError, SafetensorError) as error:
-        raise WeightsError(f"cannot read {folder / 'model.safetensors'}: {error}") from error
     parameters = Parameters(config)
-    parameters.assign(weights)
+    parameters.assign(load_weights(folder, config))
     return parameters
 
 

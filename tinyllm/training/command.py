@@ -11,7 +11,8 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 
 from tinyllm.config import PRESETS
-from tinyllm.errors import SettingError, WeightsError
+from tinyllm.errors import SettingError
+from tinyllm.loading import find_model
 from tinyllm.training.card import model_card
 from tinyllm.training.checkpoint import load_parameters, make_folder, read_state, write_text
 from tinyllm.training.corpus import library_corpus, text_corpus
@@ -21,7 +22,6 @@ from tinyllm.training.run import Run, refuse_used, seconds_per_step
 from tinyllm.training.schedule import Plan
 from tinyllm.training.uptraining import converted
 
-MODELS = Path(__file__).parents[2] / "assets" / "models"
 OVERHEAD = 1.02  # checkpoints and looks at the validation text take about a fiftieth
 
 
@@ -82,7 +82,7 @@ def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], o
     command = command_line(arguments, work.job.plan.steps)
     card = model_card(work.job, work.trainer.parameters, command, work.seconds)
     if arguments.init_from:
-        before = _folder(arguments.init_from) / "card.json"
+        before = find_model(arguments.init_from) / "card.json"
         if before.exists():
             first = json.loads(before.read_text("utf-8"))
             card["first_weights"] = {key: first[key] for key in ("command", "validation")}
@@ -119,23 +119,13 @@ def _job(arguments: argparse.Namespace) -> Job:
         config=config,
         plan=plan,
         corpus=text_corpus(arguments.text) if arguments.text else library_corpus(),
-        initial=converted(load_parameters(_folder(arguments.init_from)), config)
+        initial=converted(load_parameters(find_model(arguments.init_from)), config)
         if arguments.init_from
         else None,
-        teacher=load_parameters(_folder(arguments.distil_from)) if arguments.distil_from else None,
+        teacher=load_parameters(find_model(arguments.distil_from))
+        if arguments.distil_from
+        else None,
         distillation=Distillation(arguments.divergence_until),
-    )
-
-
-def _folder(name: str) -> Path:
-    """A model's folder, or that of a shipped model. WeightsError names what there is."""
-    for folder in (Path(name), MODELS / name):
-        if (folder / "config.json").exists():
-            return folder
-    shipped = ", ".join(sorted(path.parent.name for path in MODELS.glob("*/config.json")))
-    raise WeightsError(
-        f"no model at {name}: give a folder with config.json and model.safetensors"
-        + (f", or one of {shipped}" if shipped else "")
     )
 
 

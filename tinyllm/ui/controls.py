@@ -172,7 +172,7 @@ def control_row(
     with messages:
         for sentence in wrong:
             st.warning(sentence)
-        config = _validated(page, values)
+        config = _validated(page, values, fixed)
     place = st.empty()
     pressed = bool(st.session_state.pop(_PRESSED, False))
     try:
@@ -209,10 +209,11 @@ def try_this(ideas: Mapping[str, RunConfig]) -> None:
 
 
 def _set_controls(config: RunConfig) -> None:
-    """Give every control on the page the value of a run; callbacks may, scripts may not."""
+    """Set what an idea changes and leave the rest; callbacks may, scripts may not."""
     for field in _WIDGETS:
-        if field in st.session_state:
-            st.session_state[field] = getattr(config, field)
+        value = getattr(config, field)
+        if field in st.session_state and value != getattr(RunConfig(), field):
+            st.session_state[field] = value
 
 
 def _press() -> None:
@@ -223,15 +224,19 @@ def _halt(play: state.Play[Any]) -> None:
     play.stopped = True
 
 
-def _validated(page: str, values: dict[str, Any]) -> RunConfig:
+def _validated(page: str, values: dict[str, Any], fixed: dict[str, Any]) -> RunConfig:
     """The settings if they make a run, else the last that did, under a message."""
     key = f"_good_{page}"
     try:
         config = RunConfig(**{name: value for name, value in values.items() if value is not None})
     except TinyllmError as error:
-        sentence = _("{problem}. Shown below is the last run that could be made.")
+        good: RunConfig | None = st.session_state.get(key)
+        if good is None:
+            good = RunConfig(**fixed)
+            sentence = _("{problem}. Until then the page shows its own example.")
+        else:
+            sentence = _("{problem}. Shown below is the last run that could be made.")
         st.error(sentence.format(problem=str(error)[:1].upper() + str(error)[1:]))
-        good: RunConfig = st.session_state.get(key, RunConfig())
         return good
     st.session_state[key] = config
     return config

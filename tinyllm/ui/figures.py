@@ -188,6 +188,8 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         width = row.fill.shape[1]
         grid[:, at : at + width] = row.fill
         at += width
+    if at:
+        grid /= np.nanmean(grid, axis=1, keepdims=True)  # heads differ more than positions do
     cells = [[None if np.isnan(one) else round(float(one), 2) for one in line] for line in grid]
     names = [
         _("layer {layer}, KV head {head}").format(layer=index // heads + 1, head=index % heads + 1)
@@ -197,11 +199,13 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         "type": "heatmap",
         "z": cells,
         "yaxis": "y2",
-        "zmin": 0.7,
-        "zmax": 1.3,
+        "zmin": float(np.nanmin(grid)) if at else 0.0,
+        "zmax": float(np.nanmax(grid)) if at else 1.0,
         "colorscale": [[0, "$0/0.45"], [1, "$0"]],
         "showscale": False,
         "ygap": 1,
         "y": names,
-        "hovertemplate": _("%{y}, position %{x}: key length %{z:.2f}<extra></extra>"),
+        "hovertemplate": _(
+            "%{y}, position %{x}: key of %{z:.2f} × this head's mean length<extra></extra>"
+        ),
     }

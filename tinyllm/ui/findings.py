@@ -6,7 +6,7 @@ Nothing is typed in: every number comes from the record the sentence is about.
 from collections.abc import Sequence
 
 from tinyllm.experiments.kv_cache import CacheRow
-from tinyllm.experiments.race import Lane
+from tinyllm.experiments.race import Lane, first_difference
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
 from tinyllm.speculative import Counters
@@ -18,11 +18,22 @@ NO_DIFFERENCE = 0.03  # of a speed-up; below what a timing is worth
 def race(record: Sequence[Lane]) -> str:
     """What the race shows."""
     uncached, cached, speculative = record
-    return _(
-        "All three lanes write the same {tokens} tokens. The cache makes it {cached:.1f} times "
-        "faster. Speculation calls the target {calls} times instead of {tokens}, and runs at "
-        "{speedup:.2f} times the speed of the cache alone."
-    ).format(
+    place = first_difference(record)
+    if place is None:
+        sentence = _(
+            "All three lanes write the same {tokens} tokens. The cache makes it {cached:.1f} "
+            "times faster. Speculation calls the target {calls} times instead of {tokens}, and "
+            "runs at {speedup:.2f} times the speed of the cache alone."
+        )
+    else:
+        sentence = _(
+            "The lanes write the same {place} tokens and then part: a rounded cache changes the "
+            "logits a little. The cache makes it {cached:.1f} times faster. Speculation calls "
+            "the target {calls} times for {tokens} tokens, at {speedup:.2f} times the speed of "
+            "the cache alone."
+        )
+    return sentence.format(
+        place=place,
         tokens=cached.n_tokens,
         cached=cached.tokens_per_second.median / uncached.tokens_per_second.median,
         calls=speculative.calls,
@@ -81,8 +92,8 @@ def curve_chart(record: Record) -> str:
     ).format(list=measured)
 
 
-def speculative(record: Record, config: RunConfig) -> str:
-    """Whether speculation pays in this run, and why."""
+def speculative(record: Record, config: RunConfig, finished: bool = True) -> str:
+    """Whether speculation pays in this run, and why; of a run in play only its counters."""
     counters, comparison = record.counters, record.comparison
     if not counters.proposed:
         return _(
@@ -97,7 +108,7 @@ def speculative(record: Record, config: RunConfig) -> str:
         "tested": counters.tested,
         "k": config.k,
     }
-    if comparison is None:
+    if comparison is None or not finished:
         return _(
             "{calls} calls of the target made {tokens} tokens: {accepted} of {proposed} proposals "
             "were accepted, {tested} were tested."

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
+from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
 from tinyllm.ui.state import Play
 from tinyllm.ui.text import _
@@ -63,11 +63,13 @@ def timing(play: Play[Any], repeats: int) -> None:
     if play.stopped:
         st.caption(_("Stopped. Run begins again at the first token."))
         return
+    if play.running:
+        st.caption(_("Measuring in turn ..."))
+        return
     st.caption(
-        _(
-            "Measured on this machine at {clock}: medians of {repeats} runs in turn, one BLAS "
-            "thread, numpy {version}."
-        ).format(clock=f"{play.began:%H:%M:%S}", repeats=repeats, version=np.__version__)
+        _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.").format(
+            clock=f"{play.began:%H:%M:%S}", repeats=repeats, machine=this_machine()
+        )
     )
 
 
