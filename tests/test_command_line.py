@@ -36,7 +36,10 @@ def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafte
     [
         (["--prompt", ""], "the prompt is empty"),
         (["--prompt", "日本"], "printable ASCII and newline only"),
-        (["--prompt", "x", "--k", "0"], "k must lie in 1..64"),
+        (
+            ["--prompt", "x", "--k", "0"],
+            "must be a whole number from 1 to 64, not 0",
+        ),
         (["--prompt", "x", "--temperature", "nan"], "temperature must lie in 0..100, not nan"),
         (["--prompt", "x", "--model", "gpt-5"], "no model 'gpt-5': choose draft, target"),
         (["--prompt", "x" * 600], "shorten the prompt to at most 511"),

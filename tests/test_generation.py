@@ -52,7 +52,12 @@ def test_the_last_position_can_be_filled(target):
         (["a"], {}, TokenError, "a text or whole numbers"),
         ([1.5], {}, TokenError, "a text or whole numbers"),
         ("x", {"stop": "→"}, TokenError, "U\\+2192"),
-        ("x", {"max_new_tokens": 0}, SettingError, "max_new_tokens must be at least 1"),
+        (
+            "x",
+            {"max_new_tokens": 0},
+            SettingError,
+            "max_new_tokens must be a whole number at least 1",
+        ),
         ("x", {"temperature": -1}, SettingError, "temperature"),
         ("x", {"seed": -1}, SettingError, "seed"),
         ("x", {"kv_dtype": "int3"}, SettingError, "KV dtype 'int3' is unknown"),

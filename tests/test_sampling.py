@@ -98,7 +98,7 @@ def test_certain_decisions_need_no_luck():
         ((-0.1,), "temperature must lie in 0..100, not -0.1"),
         ((float("nan"),), "temperature"),
         ((float("inf"),), "temperature"),
-        ((1, 0), "top_k must be at least 1"),
+        ((1, 0), "top_k must be a whole number at least 1, not 0"),
         ((1, None, 0.0), "top_p must be above 0"),
         ((1, None, 1.5), "top_p"),
         ((1, None, float("nan")), "top_p"),
@@ -110,5 +110,5 @@ def test_settings_outside_their_range_are_named(settings, message):
 
 
 def test_a_negative_seed_is_refused():
-    with pytest.raises(SettingError, match="seed must be 0 or a positive"):
+    with pytest.raises(SettingError, match="seed must be a whole number at least 0, not -1"):
         RandomSampler(-1)

@@ -31,6 +31,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TinyllmError as error:
         print(f"{parser.prog} {parsed.command}: {error}", file=sys.stderr)
         return 2
+    except MemoryError:
+        print(
+            f"{parser.prog} {parsed.command}: that needs more memory than there is: "
+            "ask for less at once",
+            file=sys.stderr,
+        )
+        return 2
     except BrokenPipeError:  # the reader has left (`| head`): no more to say, nowhere to say it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

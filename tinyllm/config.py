@@ -132,7 +132,7 @@ class ModelConfig:
         """Read a config.json file."""
         try:
             return cls.from_json(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"cannot read {path}: {error}") from error
 
 

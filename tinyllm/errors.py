@@ -3,6 +3,8 @@
 All derive from TinyllmError, so a page or a command catches one class and shows its text.
 """
 
+from operator import index
+
 
 class TinyllmError(ValueError):
     """Base of every error that a user's input can cause."""
@@ -30,6 +32,18 @@ class ContextOverflowError(TinyllmError):
 
 class SettingError(TinyllmError):
     """A setting (temperature, k, top-p, dtype, ...) outside its range."""
+
+
+def whole_number(value: object, name: str, low: int, high: int | None = None) -> int:
+    """`value` as an int (numpy's too) from low to high, else a SettingError that says so."""
+    try:
+        number = index(value)  # type: ignore[arg-type]  # what has no index is refused below
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool) or number < low or number > (high or number):
+        wanted = f"at least {low}" if high is None else f"from {low} to {high}"
+        raise SettingError(f"{name} must be a whole number {wanted}, not {value!r}")
+    return number
 
 
 class CorpusError(TinyllmError):

@@ -49,13 +49,15 @@ def load_weights(folder: Path, config: ModelConfig) -> dict[str, Array]:
     path = folder / "model.safetensors"
     try:
         weights = load_file(path)
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, TypeError) as error:  # TypeError: bfloat16, fp8
         raise WeightsError(f"cannot read {path}: {error}") from error
     for name, shape in config.weight_shapes.items():
         if name not in weights:
             raise WeightsError(f"{path} lacks {name}, which config.json calls for")
         if weights[name].shape != shape:
             raise WeightsError(f"{path}: {name} is {weights[name].shape}, config.json says {shape}")
+        if weights[name].dtype not in (np.float16, np.float32, np.float64):
+            raise WeightsError(f"{path}: {name} is {weights[name].dtype}, and must be a float type")
         if not np.isfinite(weights[name]).all():
             raise WeightsError(f"{path}: {name} holds a value that is not a number")
     unknown = sorted(set(weights) - set(config.weight_shapes))

@@ -74,19 +74,19 @@ class Transformer:
             raise TokenError(f"token ids must lie in 0..{self.config.vocab_size - 1}")
         if rows is not None and not 0 <= rows <= n_new:
             raise SettingError(f"rows must lie in 0..{n_new}, the number of new tokens")
-        if cache is None:
-            cache = self.new_cache(capacity=n_new)
-        elif cache.config is not self.config and cache.config != self.config:
+        if cache is not None and cache.config is not self.config and cache.config != self.config:
             raise SettingError(
                 f"the cache is of another model: make one with {self.name}'s new_cache()"
             )
-        start = cache.length
+        start = 0 if cache is None else cache.length
         if start + n_new > self.config.context_length:
             raise ContextOverflowError(
                 f"{self.name} has {self.config.context_length} positions and "
                 f"{start + n_new} would be needed ({start} cached + {n_new} new): "
                 f"shorten the text by {start + n_new - self.config.context_length} tokens"
             )
+        if cache is None:
+            cache = self.new_cache(capacity=n_new)
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows

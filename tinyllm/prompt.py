@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from operator import index
 
 from tinyllm.config import ModelConfig
-from tinyllm.errors import ContextOverflowError, SettingError, TokenError
+from tinyllm.errors import ContextOverflowError, TokenError, whole_number
 from tinyllm.tokenizer import CharTokenizer
 
 Prompt = str | Sequence[int]
@@ -23,8 +23,7 @@ def prompt_tokens(prompt: Prompt, config: ModelConfig, max_new_tokens: int) -> l
     tokens = token_ids(prompt, config)
     if not tokens:
         raise TokenError("the prompt is empty: give at least one character")
-    if not isinstance(max_new_tokens, int) or max_new_tokens < 1:
-        raise SettingError(f"max_new_tokens must be at least 1, not {max_new_tokens}")
+    max_new_tokens = whole_number(max_new_tokens, "max_new_tokens", 1)
     room = config.context_length - len(tokens)
     if max_new_tokens > room:
         advice = (

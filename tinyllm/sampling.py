@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tinyllm.errors import SettingError
+from tinyllm.errors import SettingError, whole_number
 from tinyllm.layers import Array
 
 Distribution = NDArray[np.float64]
@@ -31,8 +31,8 @@ class Sampling:
     def __post_init__(self) -> None:
         if not 0 <= self.temperature <= 100:
             raise SettingError(f"temperature must lie in 0..100, not {self.temperature}")
-        if self.top_k is not None and not (isinstance(self.top_k, int) and self.top_k >= 1):
-            raise SettingError(f"top_k must be at least 1, or None for all, not {self.top_k}")
+        if self.top_k is not None:
+            whole_number(self.top_k, "top_k", 1)
         if not 0 < self.top_p <= 1:
             raise SettingError(f"top_p must be above 0 and at most 1, not {self.top_p}")
 
@@ -90,8 +90,7 @@ class RandomSampler:
     """Draws from numpy's PCG64 with a visible seed, one uniform number a decision."""
 
     def __init__(self, seed: int = 0) -> None:
-        if not isinstance(seed, int) or seed < 0:
-            raise SettingError(f"seed must be 0 or a positive whole number, not {seed}")
+        seed = whole_number(seed, "seed", 0)
         self._uniform = np.random.Generator(np.random.PCG64(seed)).random
 
     def draw(self, p: Distribution) -> int:

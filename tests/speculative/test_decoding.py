@@ -203,9 +203,11 @@ def test_the_same_seed_gives_the_same_run(target, draft):
     assert runs[0] == runs[1] != runs[2]
 
 
-@pytest.mark.parametrize("k", [0, -1, 65])
+@pytest.mark.parametrize("k", [0, -1, 65, 2.5, "3", None, True])
 def test_k_outside_its_range_is_refused(target, draft, k):
-    with pytest.raises(SettingError, match=r"k must lie in 1\.\.64 proposals per round"):
+    with pytest.raises(
+        SettingError, match="must be a whole number from 1 to 64, not"
+    ):
         speculate(target, draft, PROMPT, k=k)
 
 
@@ -213,3 +215,11 @@ def test_a_draft_of_another_alphabet_is_refused(target):
     other = random_model(ModelConfig(vocab_size=95))
     with pytest.raises(SettingError, match="95 symbols and the target 96"):
         speculate(target, other, PROMPT)
+
+
+@pytest.mark.parametrize("certainty", [0.0, float("nan"), -1.0])
+def test_a_drafter_without_a_probability_for_its_token_is_refused(target, certainty):
+    drafter = Fixed([5])
+    drafter.propose = lambda sequence, k, sampler: Proposal([5], [np.eye(96)[5] * certainty])
+    with pytest.raises(SettingError, match="proposed token 5, to which its own q gives"):
+        next(speculate(target, drafter, PROMPT, k=1))

@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from tinyllm.errors import SettingError
+from tinyllm.errors import SettingError, whole_number
 from tinyllm.model import Transformer
 from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
@@ -61,8 +61,7 @@ def speculate(
     exactly max_new_tokens tokens unless a stop token ends it. `sampler` replaces the seeded
     one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
     """
-    if not isinstance(k, int) or not 1 <= k <= MAX_K:
-        raise SettingError(f"k must lie in 1..{MAX_K} proposals per round, not {k}")
+    k = whole_number(k, "k, the proposals per round,", 1, MAX_K)
     tokens = prompt_tokens(prompt, target.config, max_new_tokens)
     stops = stop_tokens(stop, target.config)
     run = RunShape(
@@ -149,6 +148,10 @@ class SpeculativeDecoder:
         """How many proposals are accepted, and how many were tested: up to the first
         rejection, or to an accepted stop token."""
         for i, (token, q) in enumerate(zip(proposal.tokens, proposal.q, strict=True)):
+            if not q[token] > 0:  # nan too; the rule would accept it
+                raise SettingError(
+                    f"the drafter proposed token {token}, to which its own q gives {q[token]}"
+                )
             if not self._sampler.accept(acceptance_probability(p[i], q, token)):
                 return i, i + 1
             if token in self._stops:

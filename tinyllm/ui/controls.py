@@ -23,7 +23,7 @@ from tinyllm.experiments.settings import (
 )
 from tinyllm.ui import state
 from tinyllm.ui.state import Result
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, literal
 
 _WIDTHS = {"kv_dtype": 2.5, "kv_heads": 1.75}  # of columns; sliders take 2.1
 _PRESSED = "_pressed_run"
@@ -171,14 +171,14 @@ def control_row(
             values[field] = _WIDGETS[field]()
     with messages:
         for sentence in wrong:
-            st.warning(sentence)
+            st.warning(literal(sentence))
         config = _validated(page, values, fixed)
     place = st.empty()
     pressed = bool(st.session_state.pop(_PRESSED, False))
     try:
         play = state.chosen(page, config, begin, pressed, place if at_once else None)
     except TinyllmError as error:  # a model that is missing or damaged
-        messages.error(str(error))
+        messages.error(literal(str(error)))
         st.stop()
     with columns[-1]:
         _buttons(play, at_once)
@@ -236,7 +236,8 @@ def _validated(page: str, values: dict[str, Any], fixed: dict[str, Any]) -> RunC
             sentence = _("{problem}. Until then the page shows its own example.")
         else:
             sentence = _("{problem}. Shown below is the last run that could be made.")
-        st.error(sentence.format(problem=str(error)[:1].upper() + str(error)[1:]))
+        problem = str(error)[:1].upper() + str(error)[1:]
+        st.error(literal(sentence.format(problem=problem)))
         return good
     st.session_state[key] = config
     return config

@@ -5,13 +5,25 @@ binary units (KiB, MiB, GiB), always named.
 """
 
 import gettext
+import re
 
+_MOST_QUOTED = 400  # characters
 _catalogue = gettext.translation("tinyllm", fallback=True)
 
 
 def _(message: str) -> str:
     """The message in the interface's language (English until a catalogue is installed)."""
     return _catalogue.gettext(message)
+
+
+def literal(text: str) -> str:
+    """Text as Markdown that shows it letter by letter, shortened when it is very long.
+
+    Messages quote what a link holds: it must not become a picture, a link or a formula.
+    """
+    if len(text) > _MOST_QUOTED:
+        text = text[:_MOST_QUOTED] + " ..."
+    return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|$:~])", r"\\\1", text)
 
 
 def format_bytes(count: float) -> str:

@@ -89,7 +89,7 @@ function run(player) {
   controls.button.textContent = data.words.pause;
   const frame = (now) => {
     if (!player.playing || !controls.button.isConnected) return;
-    const at = Math.min(player.total, player.at + (now - last) / 1000 / data.factor);
+    const at = Math.min(player.total, player.at + Math.max(0, now - last) / 1000 / data.factor);
     last = now;
     show(player, at);
     if (at < player.total) requestAnimationFrame(frame);

@@ -1,0 +1,64 @@
+"""The shipped models keep their promises, and the README tells their cards' figures."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tinyllm.config import PRESETS
+
+ROOT = Path(__file__).parents[1]
+CARDS = {
+    name: json.loads((ROOT / "assets" / "models" / name / "card.json").read_text("utf-8"))
+    for name in PRESETS
+}
+
+
+def readme_row(name: str) -> str:
+    """The line of the README's table for a model, worked out from its card."""
+    card, config = CARDS[name], PRESETS[name]
+    training = card["training"]
+    cells = [
+        name,
+        f"{config.n_parameters:,}",
+        str(config.n_layer),
+        str(config.width),
+        f"{config.n_head} / {config.n_kv_head}",
+        f"{card['validation']['nats_per_character']:.3f}",
+        f"{training['steps']:,} steps, {training['seconds'] / 60:.0f} min",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_the_readme_tells_the_cards_figures(name):
+    assert readme_row(name) in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_readme_tells_the_drafts_acceptance():
+    acceptance = CARDS["draft"]["agreement_with_teacher"]["acceptance"]
+    assert f"**{acceptance:.3f}**" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_target_predicts_unseen_files():
+    assert CARDS["target"]["validation"]["nats_per_character"] <= 1.25
+
+
+def test_the_draft_agrees_with_the_target():
+    assert CARDS["draft"]["agreement_with_teacher"]["acceptance"] >= 0.72
+
+
+@pytest.mark.parametrize("name", ["target", "target-kv2", "target-kv1"])
+def test_far_positions_are_trained(name):
+    bands = CARDS[name]["validation"]["by_position"]
+    assert bands["256-511"] <= bands["64-255"]
+
+
+def test_all_models_learned_and_were_judged_on_the_same_text():
+    assert len({card["corpus"]["sha256"] for card in CARDS.values()}) == 1
+
+
+def test_every_card_names_its_command_and_versions():
+    for name, card in CARDS.items():
+        assert card["command"].startswith(f"python -m tinyllm train --preset {name} ")
+        assert {"python", "numpy", "blas"} <= set(card["versions"])
