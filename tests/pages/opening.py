@@ -1,5 +1,6 @@
 """Pages in Streamlit's own test runner: the real scripts and engine, no browser."""
 
+import re
 from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
@@ -19,8 +20,9 @@ def open_page(page: str, **parameters: str) -> AppTest:
 
 
 def complaints(app: AppTest) -> list[str]:
-    """What the page says is wrong."""
-    return [element.value for element in (*app.error, *app.warning)]
+    """What the page says is wrong, as a visitor reads it: without Markdown's backslashes."""
+    said = [element.value for element in (*app.error, *app.warning)]
+    return [re.sub(r"\\(.)", r"\1", sentence) for sentence in said]
 
 
 def well(app: AppTest) -> AppTest:

@@ -205,9 +205,7 @@ def test_the_same_seed_gives_the_same_run(target, draft):
 
 @pytest.mark.parametrize("k", [0, -1, 65, 2.5, "3", None, True])
 def test_k_outside_its_range_is_refused(target, draft, k):
-    with pytest.raises(
-        SettingError, match="must be a whole number from 1 to 64, not"
-    ):
+    with pytest.raises(SettingError, match="must be a whole number from 1 to 64, not"):
         speculate(target, draft, PROMPT, k=k)
 
 
