@@ -51,3 +51,17 @@ def test_a_damaged_file_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(ConfigError, match=r"config\.json"):
         ModelConfig.load(path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("model_type", "llama"),
+        ("activation_function", "relu"),
+        ("tie_word_embeddings", True),
+        ("layer_norm_epsilon", 1.0),
+    ],
+)
+def test_another_architecture_is_refused(key, value):
+    with pytest.raises(ConfigError, match=f"{key} must be .*, not {value!r}"):
+        ModelConfig.from_json(ModelConfig().to_json() | {key: value})

@@ -25,6 +25,13 @@ _JSON_KEYS = {
     "n_kv_head": "n_kv_head",
     "width": "n_embd",
 }
+# What else a config.json may say, and the one thing it may say there.
+_JSON_FACTS = {
+    "model_type": "gpt2",
+    "activation_function": "gelu_new",
+    "tie_word_embeddings": False,
+    "layer_norm_epsilon": 1e-5,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +115,7 @@ class ModelConfig:
     def to_json(self) -> dict[str, Any]:
         """The contents of config.json."""
         numbers = {key: getattr(self, field) for field, key in _JSON_KEYS.items()}
-        return {
-            "model_type": "gpt2",
-            "architectures": ["GPT2LMHeadModel"],
-            "activation_function": "gelu_new",
-            "tie_word_embeddings": False,
-        } | numbers
+        return {"architectures": ["GPT2LMHeadModel"]} | _JSON_FACTS | numbers
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "ModelConfig":
@@ -123,6 +125,9 @@ class ModelConfig:
         missing = [key for key in _JSON_KEYS.values() if key not in data and key != "n_kv_head"]
         if missing:
             raise ConfigError(f"config.json lacks {', '.join(missing)}")
+        for key, value in _JSON_FACTS.items():
+            if data.get(key, value) != value:
+                raise ConfigError(f"config.json: {key} must be {value!r}, not {data[key]!r}")
         values = {field: data[key] for field, key in _JSON_KEYS.items() if key in data}
         values.setdefault("n_kv_head", data["n_head"])
         return cls(**values)
