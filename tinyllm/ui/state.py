@@ -185,17 +185,30 @@ def complete(play: Play[Any], place: DeltaGenerator) -> None:
 def step(page: str, play: Play[Result]) -> Result:
     """One tick: let a running play give its next items; the result to draw.
 
-    A play that ends by itself is stored, and the page starts again, which ends the ticks.
+    A play that ends by itself is stored.
     """
     if play.running:
         with turn():
             play.advance()
         if play.ended:
             store(page).put(play.config, play)
-            st.rerun()
     return play.result
 
 
 def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
-    """Draw in a fragment that runs again and again while the play runs."""
-    st.fragment(draw, run_every=TICK_SECONDS if play.running else None)()
+    """Draw in a fragment that runs again and again while the play runs.
+
+    The tick after the end starts the page again, which ends the ticks. Never the first drawing:
+    a page that starts again before it is whole loses its charts.
+    """
+    ticks = play.running
+    drawn = False
+
+    def tick() -> None:
+        nonlocal drawn
+        draw()
+        if ticks and drawn and not play.running:
+            st.rerun()
+        drawn = True
+
+    st.fragment(tick, run_every=TICK_SECONDS if ticks else None)()
