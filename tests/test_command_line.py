@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tinyllm.__main__ import main
-from tinyllm.experiments import command, decode
+from tinyllm.experiments import decode
+from tinyllm.experiments.catalogue import EXPERIMENTS, Experiment
 from tinyllm.loading import MODELS, load_weights
 
 
@@ -107,7 +108,7 @@ def test_a_bound_is_kept_by_the_median():
 def test_bench_prints_one_json_object(capsys, monkeypatch):
     row = {"name": "a", "unit": "ms", "median": 1.0, "low": 0.5, "high": 2.0, "met": False}
     row |= {"at_least": None, "at_most": 0.9, "turns": 3}
-    monkeypatch.setitem(command.BENCHES, "decode", lambda: iter([row]))
+    monkeypatch.setitem(EXPERIMENTS, "decode", Experiment("decode", "", lambda: iter([row])))
     assert main(["bench", "decode", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert set(printed) == {"name", "machine", "rows"}
@@ -115,4 +116,18 @@ def test_bench_prints_one_json_object(capsys, monkeypatch):
     assert printed["machine"]["blas_threads"] == 1
     assert printed["rows"] == [row]
     assert main(["bench", "decode"]) == 0
-    assert "<= 0.9: NOT MET" in capsys.readouterr().out
+    heading, line = capsys.readouterr().out.splitlines()[1:]
+    assert heading.split() == ["name", "unit", "median", "met", "at_least", "at_most", "turns"]
+    assert line.split() == ["a", "ms", "1", "[0.5", "-", "2]", "no", "-", "0.9", "3"]
+
+
+def test_a_stopped_bench_tells_what_it_has(capsys, monkeypatch):
+    def rows():
+        yield {"a": 1}
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(EXPERIMENTS, "decode", Experiment("decode", "", rows))
+    assert main(["bench", "decode", "--json"]) == 130
+    assert json.loads(capsys.readouterr().out)["rows"] == [{"a": 1}]
+    assert main(["bench", "decode"]) == 130
+    assert capsys.readouterr().out.splitlines()[1:] == ["a", "1"]

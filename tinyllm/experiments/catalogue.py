@@ -1,0 +1,44 @@
+"""Every experiment by its name: what it shows, and its rows with the models that ship.
+
+`bench`, the report and the page that compares with the article all read from here. A row comes
+as soon as it is measured; to stop, do not ask for the next one.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tinyllm.experiments import decode
+from tinyllm.experiments.rows import Row
+from tinyllm.experiments.timing import Spread
+from tinyllm.loading import MODELS, load_model, load_weights
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One measurement that can be asked for by name."""
+
+    name: str
+    shows: str  # in a clause, for --help and the report
+    rows: Callable[[], Iterator[Row]]
+
+
+def _decode() -> Iterator[Row]:
+    """Times, then ratios, then cached against uncached logits."""
+    target, draft = load_model("target"), load_model("draft")
+    weights = load_weights(MODELS / target.name, target.config)
+    for figure in decode.speed(target, draft, weights):
+        yield figure.row()
+    for dtype, bound in decode.EQUALITY_BOUNDS.items():
+        found = decode.equality(load_model("target", dtype))
+        worst = Spread.of([max(found.differences)])
+        tokens = "same tokens" if found.same_tokens else "OTHER TOKENS"
+        name = f"cached against uncached, {dtype}, {tokens}"
+        yield decode.Figure(name, "logit", worst, at_most=bound).row()
+
+
+EXPERIMENTS = {
+    experiment.name: experiment
+    for experiment in (
+        Experiment("decode", "the engine's calls against a plain reference engine", _decode),
+    )
+}
