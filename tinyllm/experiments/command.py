@@ -8,7 +8,7 @@ from dataclasses import asdict
 from threadpoolctl import threadpool_limits
 
 from tinyllm.experiments.catalogue import EXPERIMENTS
-from tinyllm.experiments.rows import text_lines
+from tinyllm.experiments.rows import Row, text_lines
 from tinyllm.machine import this_machine
 
 
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     130 when it was stopped; the rows measured by then are told all the same.
     """
     experiment = EXPERIMENTS[arguments.name]
-    rows = []
+    rows: list[Row] = []
     with threadpool_limits(1, "blas"):
         machine = this_machine()
         try:
@@ -35,8 +35,7 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
                 for line in text_lines(experiment.rows()):
                     say(line)
                 return 0
-            for row in experiment.rows():
-                rows.append(row)
+            rows.extend(experiment.rows())  # keeps what came before an interruption
             code = 0
         except KeyboardInterrupt:
             code = 130
