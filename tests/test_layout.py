@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[1]
 # Arrows point down this list: a part imports from its own line or from those above it.
 # "tinyllm" is the package's own __init__.py, "pages" is every page together with app.py.
 LEVELS = (
-    ("errors", "machine", "memory"),
+    ("errors", "machine", "quantities", "memory"),
     ("config", "tokenizer"),
     ("layers", "folding"),
     ("model", "cache", "sampling"),

@@ -48,7 +48,7 @@ def visit(browser: Browser, server: Server) -> Iterator[Visit]:
 
     def note(request: Request) -> None:
         parts = urlsplit(request.url)
-        if parts.scheme not in ("blob", "data") and parts.hostname != "localhost":
+        if parts.scheme not in ("blob", "data", "file") and parts.hostname != "localhost":
             strangers.append(request.url)
 
     def open_one(

@@ -2,9 +2,11 @@
 
 import re
 import time
+from functools import partial
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Download, Locator, Page, expect
 
 from tests.browser.conftest import ARTEFACTS, Visit
 from tests.browser.server import Server
@@ -158,6 +160,27 @@ def test_others_stay_responsive(visit: Visit) -> None:
     beside = seconds_to_open("kv_cache?kv_dtype=int8")
     assert beside < 3 * alone + 3
     expect(stop_button(busy)).to_be_enabled()
+
+
+def _is_saved_as(suffix: str, download: Download) -> bool:
+    return download.suggested_filename.endswith(suffix)
+
+
+def test_charts_are_saved_as_files(visit: Visit, tmp_path: Path) -> None:
+    page = visit("speculative?tokens=40")
+    settle(page)
+    page.get_by_role("tab", name="Data").click()
+    for kind, beginning in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("HTML", b"<!doctype html>")):
+        # One file for each chart, or one for all: the first of the wanted kind.
+        of_kind = partial(_is_saved_as, f".{kind.lower()}")
+        with page.expect_download(of_kind) as download:
+            page.get_by_role("button", name=f"Charts as {kind}").click()
+        saved = tmp_path / download.value.suggested_filename
+        download.value.save_as(saved)
+        assert saved.read_bytes().startswith(beginning)
+    page.goto(saved.as_uri())
+    expect(page.locator("figure .main-svg").first).to_be_visible()
+    assert page.locator("figure").count() == 2
 
 
 def test_distributions_at_a_token(visit: Visit) -> None:

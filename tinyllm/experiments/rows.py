@@ -31,14 +31,11 @@ def flat(row: Any) -> Row:
 
 
 def text_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """A line of aligned text for each row as it comes, under a heading when its names change.
-
-    Three columns x, x_low and x_high (or median, low and high) are shown as one: x [low - high].
-    """
+    """A line of aligned text for each row as it comes, under a heading when its names change."""
     heading: list[str] = []
     widths: list[int] = []
     for row in rows:
-        shown = _with_ranges(row)
+        shown = text_cells(row)
         if list(shown) != heading:
             if heading:
                 yield ""
@@ -48,7 +45,8 @@ def text_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         yield _line(list(shown.values()), widths)
 
 
-def _with_ranges(row: Mapping[str, Any]) -> dict[str, str]:
+def text_cells(row: Mapping[str, Any]) -> dict[str, str]:
+    """A row as text by column; x, x_low and x_high (median, low and high) as x [low - high]."""
     ranges = {name: _range_names(name) for name in row}
     ranges = {name: pair for name, pair in ranges.items() if set(pair) <= set(row)}
     bounds = {bound for pair in ranges.values() for bound in pair}

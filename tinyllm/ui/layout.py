@@ -13,6 +13,7 @@ from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
 from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
+from tinyllm.ui.chart_export import chart_export
 from tinyllm.ui.state import Play
 from tinyllm.ui.text import _
 
@@ -141,6 +142,7 @@ def _downloads(
             on_click="ignore",
             key="_json",
         )
+    chart_export()
     for name, table in export.items():
         st.caption(name)
         st.dataframe(pd.DataFrame(list(table)), height=220, hide_index=True)

@@ -20,7 +20,7 @@ _NAME = "tinyllm.plot"
 _HTML = '<div class="tinyllm-plot" role="img" style="width:100%"></div>'
 
 
-def _serve_plotly() -> str:
+def serve_plotly() -> str:
     """Let Streamlit serve the installed plotly.min.js; the path of its address."""
     manager = get_bidi_component_manager()
     if manager.get_component_path(_NAME) is None:
@@ -38,7 +38,7 @@ def _serve_plotly() -> str:
     return f"{prefix}/_stcore/bidi-components/{_NAME}/plotly.min.js"
 
 
-_serve_plotly()
+serve_plotly()
 _mount = st.components.v2.component(
     _NAME, html=_HTML, js=(FRONTEND / "plot.js").read_text("utf-8"), isolate_styles=False
 )
@@ -54,8 +54,9 @@ def plot(figure: Figure, key: str, *, alt: str, height: int = 340) -> None:
     _mount(
         key=key,
         data={
+            "name": key,
             "figure": figure,
-            "plotly": _serve_plotly(),
+            "plotly": serve_plotly(),
             "alt": alt,
             "height": height,
         },

@@ -77,6 +77,7 @@ export default function ({ data, parentElement }) {
   const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   host.style.height = `${Math.round(data.height * scale)}px`;
   host.setAttribute("aria-label", data.alt);
+  host.dataset.name = data.name;
   const style = getComputedStyle(parentElement);
   const font = style.getPropertyValue("--st-font").trim() || "sans-serif";
   const named = colours(parentElement);
