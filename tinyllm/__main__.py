@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments import command as bench
+from tinyllm.experiments import report_command as report
 from tinyllm.memory import command as memory
 from tinyllm.speculative import command as generate
 from tinyllm.training import command as train
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         ("generate", generate, "continue a prompt, plainly or by speculation"),
         ("memory", memory, "size a model's KV cache"),
         ("bench", bench, "measure something on this machine"),
+        ("report", report, "measure everything, and set it beside the article's figures"),
     ):
         subparser = commands.add_parser(name, help=what, description=command.__doc__)
         command.add_arguments(subparser)
