@@ -1,0 +1,56 @@
+"""`python -m tinyllm report [--out DIR]`: every experiment, then a page beside the article's."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tqdm import tqdm
+
+from tinyllm.errors import SettingError
+from tinyllm.experiments.catalogue import EXPERIMENTS
+from tinyllm.experiments.documents import html, markdown
+from tinyllm.experiments.report import Report, measure
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `report`."""
+    add = parser.add_argument
+    add("--out", type=Path, default=Path("report"), metavar="DIR", help="folder for the files")
+    add(
+        "--only",
+        nargs="+",
+        choices=list(EXPERIMENTS),
+        default=list(EXPERIMENTS),
+        metavar="NAME",
+        help="some experiments: " + ", ".join(EXPERIMENTS),
+    )
+
+
+def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    """Measure and write report.html, report.md and report.json; 130 when stopped.
+
+    What was measured by then is written all the same.
+    """
+    folder: Path = arguments.out
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"--out {folder}: {error.strerror}; give another folder") from error
+    report, code = Report(), 0
+    with tqdm(file=sys.stderr, unit=" rows") as bar:
+        try:
+            for event in measure(arguments.only):
+                report.take(event)
+                bar.set_description(event.experiment)
+                bar.update()
+        except KeyboardInterrupt:
+            code = 130
+    for name, text in (
+        ("report.html", html(report)),
+        ("report.md", markdown(report)),
+        ("report.json", report.to_json()),
+    ):
+        (folder / name).write_text(text, "utf-8")
+        say(f"{folder / name}")
+    return code
