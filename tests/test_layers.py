@@ -6,15 +6,18 @@ import pytest
 from tinyllm.config import PRESETS
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
+    FEW_ROWS,
     GELU_SCALE,
     GELU_UNSCALE,
     NORM_EPS,
     Constants,
+    Weight,
     attend_row,
     attend_rows,
     exponentials,
     normalise_row,
     normalise_rows,
+    path_of,
     product_rows,
     scaled_gelu,
 )
@@ -91,3 +94,51 @@ def test_a_product_in_parts_rounds_less():
     exact = x.astype(np.float64) @ weight.astype(np.float64)
     in_parts, at_once = product_rows(x, weight) - exact, x @ weight - exact
     assert np.square(in_parts).mean() < np.square(at_once).mean()
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("n_out", [1, 7, 96, 512])
+@pytest.mark.parametrize("chunk_bytes", [0, 1, 4096, 10**9])
+def test_every_path_of_a_weight_is_the_product(chunk_bytes, n_out, order):
+    whole = np.asarray(RNG.normal(size=(57, n_out)), order=order)
+    weight = Weight.of(whole, chunk_bytes)
+    for rows in (1, 2, 5, FEW_ROWS, FEW_ROWS + 1, 40):
+        x = RNG.normal(size=(rows, 57))
+        assert np.allclose(weight.rows(x), x @ whole, rtol=1e-13, atol=1e-13)
+    assert np.allclose(weight.row(x[0]), x[0] @ whole, rtol=1e-13, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("chunk_bytes", "n_out", "width"),
+    [
+        (0, 512, None),  # no chunks asked for
+        (10**6, 512, None),  # one chunk would be the whole
+        (257 * 4 * 128, 512, 128),
+        (257 * 4 * 127, 512, 64),  # the widest divisor that is not larger
+        (1, 512, 1),
+        (257 * 4 * 6, 7, 1),
+    ],
+)
+def test_chunks_are_equal_columns_no_wider_than_wished(chunk_bytes, n_out, width):
+    weight = Weight.of(RNG.normal(size=(257, n_out)).astype(np.float32), chunk_bytes)
+    if width is None:
+        assert weight.chunks is None
+    else:
+        assert weight.chunks is not None
+        assert weight.chunks.shape == (n_out // width, 257, width)
+        assert weight.chunks.flags.c_contiguous
+
+
+def test_the_path_is_named():
+    whole = Weight.of(RNG.normal(size=(8, 8)), 0)
+    chunked = Weight.of(RNG.normal(size=(8, 8)), 128)
+    assert [path_of(whole, n) for n in (1, 16, 17)] == ["one row", "few rows, whole", "many rows"]
+    assert path_of(chunked, 16) == "few rows, chunks"
+
+
+def test_a_model_in_chunks_equals_the_plain_engine():
+    config = PRESETS["draft"]
+    weights = {name: w.astype(np.float64) for name, w in random_weights(config).items()}
+    model, fed = Transformer(config, weights, "float64", chunk_bytes=4096), [7, 9, 1, 95, 40, 3]
+    plain = plain_forward(weights, config, fed, PlainCache(config, 90, "float64"))
+    assert np.abs(model.forward(fed) - plain).max() < 1e-12

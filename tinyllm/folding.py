@@ -9,25 +9,26 @@ The stored files keep the GPT-2 form; nothing outside tinyllm/model.py sees the 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, NORM_EPS, Array
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, NORM_EPS, Array, Weight
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedBlock:
-    """One layer. The products are (in, out) and C-contiguous; a last row of `in` is a bias.
+    """One layer. The weights are (in, out) and C-contiguous; a last row of `in` is a bias.
 
-    `down` alone is (out, in): with four times more in than out, sums along rows that lie in
-    order are faster for one token, as fast for many, and rounded less.
+    `down` alone is F-contiguous: with four times more in than out, sums along columns that lie
+    in order are faster for one token, as fast for many, and rounded less.
     """
 
-    qkv: Array  # (C + 1, (H + 2G) D), query columns divided by sqrt(D)
-    attention_out: Array  # (H D, C), centred
-    up: Array  # (C + 1, 4C), times GELU_SCALE
-    down: Array  # (C, 4C), centred, times GELU_UNSCALE
+    qkv: Weight  # (C + 1, (H + 2G) D), query columns divided by sqrt(D)
+    attention_out: Weight  # (H D, C), centred
+    up: Weight  # (C + 1, 4C), times GELU_SCALE
+    down: Weight  # (4C, C), centred, times GELU_UNSCALE
     down_bias: Array  # (C,), centred
 
 
@@ -38,26 +39,31 @@ class FoldedWeights:
     token_embedding: Array  # (V, C + 1), centred, 0 in the last place
     position_embedding: Array  # (context, C + 1), centred, sqrt(C eps) in the last place
     blocks: tuple[FoldedBlock, ...]  # L of them
-    head: Array  # (C + 1, V)
+    head: Weight  # (C + 1, V)
 
 
-def fold(weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype) -> FoldedWeights:
+def fold(
+    weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype, chunk_bytes: int
+) -> FoldedWeights:
     """Fold in float64, then round once to dtype. The arrays are read-only: sessions share them."""
     exact = {name: np.asarray(weight, np.float64) for name, weight in weights.items()}
     norm_size = config.width**0.5  # a row's length over its root mean square
 
-    def ready(array: Array) -> Array:
-        array = np.ascontiguousarray(array, dtype)
-        array.setflags(write=False)
-        return array
+    def ready(matrix: Array, order: Literal["C", "F"] = "C") -> Weight:
+        return Weight.of(np.asarray(matrix, dtype, order=order), chunk_bytes)
 
-    def after_norm(norm: str, product: Array, bias: Array | float = 0.0) -> Array:
+    def after_norm(norm: str, product: Array, bias: Array | float = 0.0) -> Weight:
         """A (C, out) product with the norm before it: gain on the rows, bias as one more row."""
         gained = norm_size * exact[f"{norm}.weight"][:, None] * product
         return ready(np.vstack([gained, exact[f"{norm}.bias"] @ product + bias]))
 
     def with_last(rows: Array, last: float) -> Array:
-        return ready(np.pad(_centre(rows), ((0, 0), (0, 1)), constant_values=last))
+        return table(np.pad(_centre(rows), ((0, 0), (0, 1)), constant_values=last))
+
+    def table(array: Array) -> Array:
+        array = np.ascontiguousarray(array, dtype)
+        array.setflags(write=False)
+        return array
 
     def fold_block(layer: int) -> FoldedBlock:
         at = f"h.{layer}"
@@ -71,8 +77,8 @@ def fold(weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype) -> 
                 GELU_SCALE * exact[f"{at}.mlp.c_fc.weight"],
                 GELU_SCALE * exact[f"{at}.mlp.c_fc.bias"],
             ),
-            down=ready((GELU_UNSCALE * _centre(exact[f"{at}.mlp.c_proj.weight"])).T),
-            down_bias=ready(_centre(exact[f"{at}.mlp.c_proj.bias"])),
+            down=ready(GELU_UNSCALE * _centre(exact[f"{at}.mlp.c_proj.weight"]), order="F"),
+            down_bias=table(_centre(exact[f"{at}.mlp.c_proj.bias"])),
         )
 
     return FoldedWeights(

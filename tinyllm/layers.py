@@ -28,7 +28,10 @@ GELU_SHIFT = _GELU_A / GELU_SCALE  # a / s
 _LEAST_SUM, _LARGEST_SUM = 1e-20, 1e30
 
 # A product of more rows than this is added up in parts of at most so many terms.
-_FEW_ROWS, _TERMS_AT_ONCE = 16, 96
+FEW_ROWS, _TERMS_AT_ONCE = 16, 96
+
+# A model larger than any L2 cache is multiplied with a few rows in chunks that fit well into one.
+L2_BYTES, CHUNK_BYTES = 4 * 2**20, 128 * 2**10
 
 # Prefill attends by blocks of this many queries, so that keys after a block are never touched.
 _QUERY_BLOCK = 64
@@ -60,7 +63,7 @@ def product_rows(x: Array, weight: Array) -> Array:
     arithmetic as decoding is, for a tenth more time.
     """
     n_in = x.shape[1]
-    if len(x) <= _FEW_ROWS or n_in <= _TERMS_AT_ONCE:
+    if len(x) <= FEW_ROWS or n_in <= _TERMS_AT_ONCE:
         return x @ weight
     step = -(-n_in // -(-n_in // _TERMS_AT_ONCE))  # equal parts
     parts = [x[:, i : i + step] @ weight[i : i + step] for i in range(0, n_in, step)]
@@ -68,6 +71,59 @@ def product_rows(x: Array, weight: Array) -> Array:
         paired = [np.add(a, b, a) for a, b in zip(parts[::2], parts[1::2], strict=False)]
         parts = paired + parts[len(paired) * 2 :]
     return parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """A folded (in, out) matrix and the one place that decides how rows meet it.
+
+    One row: a matrix-vector product, which streams the matrix once. Many rows: a plain product.
+    For a few rows BLAS first packs the whole matrix, which costs several reads of one that does
+    not lie in the L2 cache; contiguous column chunks, multiplied as a batch, are packed and used
+    while they are in it.
+    """
+
+    whole: Array  # (in, out), in whatever order one row reads fastest
+    chunks: Array | None = None  # (n, in, out / n), a second copy; None where it would not pay
+
+    @classmethod
+    def of(cls, whole: Array, chunk_bytes: int) -> "Weight":
+        """With chunks of at most about chunk_bytes; 0 for none. The arrays become read-only."""
+        chunks = None
+        n_in, n_out = whole.shape
+        widest = chunk_bytes // (whole.itemsize * n_in)
+        if chunk_bytes and widest < n_out:
+            width = max(width for width in range(1, max(widest, 1) + 1) if n_out % width == 0)
+            chunks = np.ascontiguousarray(whole.reshape(n_in, -1, width).transpose(1, 0, 2))
+            chunks.setflags(write=False)
+        whole.setflags(write=False)
+        return cls(whole, chunks)
+
+    def row(self, x: Array) -> Array:
+        """(in,) -> (out,)."""
+        product: Array = x.dot(self.whole)
+        return product
+
+    def rows(self, x: Array) -> Array:
+        """(T, in) -> (T, out), by the path for T."""
+        if self.chunks is None or len(x) > FEW_ROWS:
+            return product_rows(x, self.whole)
+        product = x @ self.chunks  # (n, T, out / n)
+        return product.transpose(1, 0, 2).reshape(len(x), -1)
+
+
+def chunk_bytes_for(model_bytes: int) -> int:
+    """What suits a model of that size: no chunks while its weights stay in the L2 cache."""
+    return CHUNK_BYTES if model_bytes > L2_BYTES else 0
+
+
+def path_of(weight: Weight, n_rows: int) -> str:
+    """The name of the path that a product of n_rows takes, for benches to show."""
+    if n_rows == 1:
+        return "one row"
+    if n_rows > FEW_ROWS:
+        return "many rows"
+    return "few rows, whole" if weight.chunks is None else "few rows, chunks"
 
 
 @dataclass(frozen=True, slots=True)

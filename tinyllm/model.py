@@ -18,9 +18,9 @@ from tinyllm.layers import (
     Constants,
     attend_row,
     attend_rows,
+    chunk_bytes_for,
     normalise_row,
     normalise_rows,
-    product_rows,
     scaled_gelu,
 )
 from tinyllm.tokenizer import CharTokenizer
@@ -37,15 +37,22 @@ class Transformer:
         weights: Mapping[str, Array],
         dtype: str = "float32",
         name: str = "model",
+        chunk_bytes: int | None = None,
     ) -> None:
-        """Weights by their GPT-2 names, see ModelConfig.weight_shapes."""
+        """Weights by their GPT-2 names, see ModelConfig.weight_shapes.
+
+        chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
+        see layers.Weight: 0 makes none, None takes what suits the model's size.
+        """
         if dtype not in COMPUTE_DTYPES:
             raise SettingError(f"dtype {dtype!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
         self.config = config
         self.name = name
         self.dtype = np.dtype(dtype)
         self.tokenizer = CharTokenizer()
-        self._weights = fold(weights, config, self.dtype)
+        if chunk_bytes is None:
+            chunk_bytes = chunk_bytes_for(config.n_parameters * self.dtype.itemsize)
+        self._weights = fold(weights, config, self.dtype, chunk_bytes)
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
 
@@ -111,17 +118,16 @@ class Transformer:
         x: Array
         if len(tokens) == 1:
             x = weights.token_embedding[tokens[0]] + weights.position_embedding[start]
-            layer, normalise = self._layer_row, normalise_row
+            layer, normalise, product = self._layer_row, normalise_row, weights.head.row
         else:
             x = weights.token_embedding[np.asarray(tokens)]
             x += weights.position_embedding[start : start + len(tokens)]
-            layer, normalise = self._layer_rows, normalise_rows
+            layer, normalise, product = self._layer_rows, normalise_rows, weights.head.rows
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
             layer(block, x, start, keys, values, block is last)
         if last is not None:
             return x
-        logits: Array = normalise(x).dot(weights.head).reshape(len(tokens), -1)
-        return logits
+        return product(normalise(x)).reshape(len(tokens), -1)
 
     def _layer_row(
         self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
@@ -129,7 +135,7 @@ class Transformer:
         """One layer on the row of one token, x (C + 1,), in place: no mask, one-row products."""
         n_head, n_kv_head, head_dim = self._heads
         stream = x[:-1]  # (C,); the last place of x belongs to the norms
-        qkv = normalise_row(x).dot(block.qkv)  # (C + 1,) -> ((H + 2G) D,)
+        qkv = block.qkv.row(normalise_row(x))  # (C + 1,) -> ((H + 2G) D,)
         heads = qkv.reshape(-1, head_dim)  # (H + 2G, D)
         keys.write_one(start, heads[n_head:-n_kv_head])
         values.write_one(start, heads[-n_kv_head:])
@@ -137,9 +143,9 @@ class Transformer:
             return
         stop, constants = start + 1, self._constants
         mixed = attend_row(heads[:n_head], keys.read(stop), values.read(stop), constants.ones)
-        stream += mixed.dot(block.attention_out)
-        hidden = normalise_row(x).dot(block.up)  # (C + 1,) -> (4C,)
-        stream += block.down.dot(scaled_gelu(hidden, constants))
+        stream += block.attention_out.row(mixed)
+        hidden = block.up.row(normalise_row(x))  # (C + 1,) -> (4C,)
+        stream += block.down.row(scaled_gelu(hidden, constants))
         stream += block.down_bias
 
     def _layer_rows(
@@ -149,7 +155,7 @@ class Transformer:
         n_head, n_kv_head, head_dim = self._heads
         n_new, stop = len(x), start + len(x)
         stream = x[:, :-1]  # (T, C)
-        qkv = product_rows(normalise_rows(x), block.qkv)  # (T, C + 1) -> (T, (H + 2G) D)
+        qkv = block.qkv.rows(normalise_rows(x))  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
@@ -157,9 +163,9 @@ class Transformer:
             return
         constants = self._constants
         mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
-        stream += product_rows(mixed, block.attention_out)
-        hidden = product_rows(normalise_rows(x), block.up)  # (T, C + 1) -> (T, 4C)
-        stream += product_rows(scaled_gelu(hidden, constants), block.down.T)
+        stream += block.attention_out.rows(mixed)
+        hidden = block.up.rows(normalise_rows(x))  # (T, C + 1) -> (T, 4C)
+        stream += block.down.rows(scaled_gelu(hidden, constants))
         stream += block.down_bias
 
 
