@@ -23,7 +23,7 @@ from tinyllm.layers import (
     product_rows,
     scaled_gelu,
 )
-from tinyllm.tokenizer import CharTokenizer
+from tinyllm.tokenizer import CharTokenizer, checked_ids
 
 COMPUTE_DTYPES = ("float32", "float64")
 
@@ -63,15 +63,14 @@ class Transformer:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
-        start at position 0. Raises TokenError for no token or an unknown id,
+        start at position 0. Raises TokenError for no token or what is no token id,
         CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
         0..T or another model's cache; the cache then is unchanged.
         """
+        tokens = checked_ids(tokens, self.config.vocab_size)
         n_new = len(tokens)
         if n_new == 0:
             raise TokenError("forward needs at least one token")
-        if min(tokens) < 0 or max(tokens) >= self.config.vocab_size:
-            raise TokenError(f"token ids must lie in 0..{self.config.vocab_size - 1}")
         if rows is not None and not 0 <= rows <= n_new:
             raise SettingError(f"rows must lie in 0..{n_new}, the number of new tokens")
         if cache is not None and cache.config is not self.config and cache.config != self.config:
