@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from tinyllm.config import PRESETS
+from tinyllm.config import NORM_EPS, PRESETS
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
     GELU_SCALE,
     GELU_UNSCALE,
-    NORM_EPS,
     Constants,
     attend_row,
     attend_rows,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, NORM_EPS, Array
+from tinyllm.config import NORM_EPS, ModelConfig
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, Array
 
 
 @dataclass(frozen=True, slots=True)
