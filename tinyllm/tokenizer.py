@@ -15,7 +15,6 @@ ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))
 class CharTokenizer:
     """Text <-> token ids over ALPHABET."""
 
-    alphabet = ALPHABET
     vocab_size = len(ALPHABET)
 
     def __init__(self) -> None:

@@ -12,6 +12,7 @@ from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import random_model
 from tinyllm.speculative import NGramDrafter
+from tinyllm.tokenizer import CharTokenizer
 from tinyllm.ui import figures, findings, formulas, strip, text
 from tinyllm.ui.state import Play, Store
 
@@ -43,14 +44,15 @@ def record() -> speculative.Record:
 def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
     pieces = strip.pieces(record.rows)
     kept = "".join(one.symbol for one in pieces if one.mark not in ("rejected", "skipped"))
-    assert kept == speculative.text_of(record.rows)
+    made = [token for row in record.rows for token in row.round.tokens]
+    assert kept == CharTokenizer().decode(made)
     proposed = sum(len(row.round.proposed) for row in record.rows)
     marks = [one.mark for one in pieces]
     assert marks.count("accepted") == record.counters.accepted
     drafted = marks.count("accepted") + marks.count("rejected") + marks.count("skipped")
     assert drafted == proposed
     assert marks.count("rejected") == marks.count("corrected")
-    assert set(marks) <= set(strip.MARKS)
+    assert set(marks) <= set(strip.mark_names())
     details = strip.details(pieces, record.rows)
     assert len(details) == len(pieces)
     assert pieces[strip.focus(pieces, following=True)].mark in ("corrected", "bonus")
@@ -59,13 +61,15 @@ def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
 
 
 def test_a_strip_escapes_and_shows_whitespace() -> None:
-    html = strip.strip_html([strip.Piece(one, "accepted") for one in "<&\"'> \n"])
+    html = strip.strip_html([strip.Piece(one, "accepted", (0, 0)) for one in "<&\"'> \n"])
     for shown in ("&lt;", "&amp;", "&quot;", "&#x27;", "&gt;", "·", "⏎"):
         assert f">{shown}</span>" in html
 
 
 def test_groups_are_parted_by_spaces_so_that_lines_wrap() -> None:
-    html = strip.strip_html([strip.Piece("a", "accepted", 0), strip.Piece("b", "bonus", 1)])
+    html = strip.strip_html(
+        [strip.Piece("a", "accepted", (0, 0)), strip.Piece("b", "bonus", (1, 0))]
+    )
     assert '</span></span> <span class="r">' in html
 
 

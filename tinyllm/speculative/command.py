@@ -11,7 +11,7 @@ from tinyllm.generation import Token, generate
 from tinyllm.loading import load_model
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import Round, speculate
-from tinyllm.speculative.drafters import Drafter, ModelDrafter, NGramDrafter
+from tinyllm.speculative.drafters import named
 from tinyllm.tokenizer import CharTokenizer
 
 
@@ -65,12 +65,7 @@ def _events(arguments: argparse.Namespace) -> Iterator[Token] | Iterator[Round]:
     }
     if arguments.k is None:
         return generate(target, arguments.prompt, **settings)
-    drafter: Drafter = (
-        NGramDrafter()
-        if arguments.drafter == "ngram"
-        else ModelDrafter(load_model(arguments.drafter), arguments.kv_dtype)
-    )
-    return speculate(target, drafter, arguments.prompt, k=arguments.k, **settings)
+    return speculate(target, named(arguments.drafter), arguments.prompt, k=arguments.k, **settings)
 
 
 def summary(counters: Counters) -> str:
