@@ -183,14 +183,14 @@ def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[
             f"the drafter's q has the shape {q.shape}: its {len(tokens)} tokens need "
             f"{(len(tokens), vocab_size)}, a distribution each"
         )
-    for token, own in zip(tokens, q[np.arange(len(tokens)), tokens].tolist(), strict=True):
-        if not own > 0:  # nan too; the rule would accept it
+    for i, token in enumerate(tokens):
+        if not q[i, token] > 0:  # nan too; the rule would accept it
             raise SettingError(
-                f"the drafter proposed token {token}, to which its own q gives {own}"
+                f"the drafter proposed token {token}, to which its own q gives {q[i, token]}"
             )
-    sums = q.sum(axis=1)
-    if not (q >= 0).all() or (abs(sums - 1) > _SUM_TOLERANCE).any():
+    sums = q.sum(axis=1).tolist()
+    if not (q.min() >= 0 and all(abs(total - 1) <= _SUM_TOLERANCE for total in sums)):
         raise SettingError(
-            f"the drafter's q must hold probabilities that sum to one, not to {sums.tolist()}"
+            f"the drafter's q must hold probabilities that sum to one, not to {sums}"
         )
     return tokens, q
