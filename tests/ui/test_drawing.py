@@ -82,6 +82,24 @@ def test_figures_are_valid_and_small(record: speculative.Record) -> None:
     assert len(valid(figures.cache_figure(rows, SMALL, CONTEXT_LENGTH)).data) == 3
 
 
+@pytest.mark.parametrize("prompt", ["x", "x" * 50])
+def test_a_cell_of_the_cache_keeps_its_shade_while_others_join_it(prompt: str) -> None:
+    config = RunConfig(tokens=8, prompt=prompt)
+    rows = list(kv_cache.step_times(config, random_model(SMALL), rows=12, repeats=1))
+    begun = next(n for n, row in enumerate(rows) if row.position >= 32) + 1
+    before, after = (
+        figures.cache_figure(part, SMALL, CONTEXT_LENGTH)["data"][2]
+        for part in (rows[:begun], rows)
+    )
+    for shade in ("zmin", "zmax", "colorscale"):
+        assert before[shade] == after[shade]
+    for early, late in zip(before["z"], after["z"], strict=True):
+        held = [cell for cell in early if cell is not None]
+        assert held == late[: len(held)]
+        assert len(held) == rows[begun - 1].position
+        assert all(cell is not None for cell in late[: CONTEXT_LENGTH - 1])
+
+
 def test_figures_of_nothing_yet() -> None:
     valid(figures.rounds_figure([], RunConfig(), 1))
     valid(figures.curve_figure(speculative.Record(), 4))
