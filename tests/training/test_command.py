@@ -84,11 +84,25 @@ def test_distils_from_a_folder(train, tmp_path: Path) -> None:
     assert f"--distil-from {tmp_path / 'teacher'}" in card["command"]
 
 
+def test_a_card_tells_every_training_that_led_to_it(train, tmp_path: Path) -> None:
+    """A second run, from the first one's weights and with a model without a card as its teacher."""
+    save_model(tmp_path / "teacher", initialise(PRESETS["draft"], fresh_generator(1)))
+    (tmp_path / "teacher" / "card.json").write_text('["of another kind"]', "utf-8")
+    assert train("--steps 1") == 0
+    first = f"--init-from {tmp_path / 'out'} --distil-from {tmp_path / 'teacher'}"
+    assert train(f"--steps 2 {first} --out {tmp_path / 'second'}") == 0
+    assert train(f"--steps 3 --init-from {tmp_path / 'second'} --out {tmp_path / 'third'}") == 0
+    told = json.loads((tmp_path / "third/card.json").read_text("utf-8"))["trainings"]
+    assert [command.split("--steps ")[1][0] for command in told] == ["1", "2", "3"]
+
+
 def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
     save_model(tmp_path / "first", initialise(PRESETS["draft"], fresh_generator(1)))
     assert train(f"--steps 1 --lr 1e-9 --init-from {tmp_path / 'first'}") == 0
     first, now = (load_parameters(tmp_path / name).vector for name in ("first", "out"))
     assert abs(first - now).max() < 1e-6
+    (command,) = json.loads((tmp_path / "out/card.json").read_text("utf-8"))["trainings"]
+    assert command.startswith("python -m tinyllm train --preset draft --steps 1 ")
     words = f"train --steps 1 --out {tmp_path / 'other'} --init-from {tmp_path / 'first'}"
     assert main(shlex.split(words)) == 2
     assert "n_layer 1, but the preset asks for 4" in capsys.readouterr().err

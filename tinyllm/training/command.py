@@ -12,7 +12,7 @@ from tinyllm import options
 from tinyllm.config import PRESETS
 from tinyllm.errors import CorpusError, SettingError
 from tinyllm.loading import find_model
-from tinyllm.training.card import model_card
+from tinyllm.training.card import model_card, trainings_of
 from tinyllm.training.checkpoint import load_parameters, read_state, write_text
 from tinyllm.training.corpus import Corpus, library_corpus, text_corpus
 from tinyllm.training.job import Job
@@ -87,11 +87,13 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
 def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], object]) -> None:
     command = command_line(arguments, work.job.plan.steps)
     card = model_card(work.job, work.trainer.parameters, command, work.seconds)
-    if arguments.init_from:
-        before = find_model(arguments.init_from) / "card.json"
-        if before.exists():
-            first = json.loads(before.read_text("utf-8"))
-            card["first_weights"] = {key: first[key] for key in ("command", "validation")}
+    led_here = [
+        earlier
+        for name in (arguments.init_from, arguments.distil_from)
+        if name is not None
+        for earlier in trainings_of(find_model(name))
+    ]
+    card["trainings"] = list(dict.fromkeys([*led_here, command]))
     write_text(work.folder / "card.json", json.dumps(card, indent=2) + "\n")
     nats = card["validation"]["nats_per_character"]
     say(f"{work.folder}: {nats:.3f} nats a character on text the model has not seen")
