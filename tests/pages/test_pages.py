@@ -92,6 +92,18 @@ def test_a_parameter_given_twice_is_said(field: str) -> None:
     assert said.startswith(f"{field} is given 2 times: give it once. This page uses ")
 
 
+def test_what_was_wrong_is_said_until_its_control_is_moved() -> None:
+    """The widgets drop a wrong value at once, and a page that measures starts again soon."""
+    app = open_page("speculative", k="50")
+    said = complaints(app)
+    app.run()
+    app.slider(key="temperature").set_value(0.0).run()
+    assert complaints(app) == said != []
+    app.slider(key="k").set_value(5).run()
+    app.slider(key="k").set_value(4).run()
+    assert complaints(well(app)) == []
+
+
 @pytest.mark.parametrize("page", PAGES)
 @pytest.mark.parametrize("opened_with", ["def f(", ""])
 def test_run_with_a_prompt_that_cannot_run_runs_nothing(
@@ -194,9 +206,17 @@ def test_values_survive_a_switch_of_pages() -> None:
 def test_another_page_drops_the_run_in_play() -> None:
     app = open_page("speculative")
     app.button(key="_run").click().run()
+    page, watched = app.session_state["_play"]
+    assert page == "speculative"
+    assert watched.watched
+    assert watched.running
     app.switch_page("pages/kv_cache.py").run()
+    given = len(watched.result.rows)
     app.switch_page("pages/speculative.py").run()
     well(app)
+    held = app.session_state["_play"][1] if "_play" in app.session_state else None
+    assert held is not watched
+    assert len(watched.result.rows) == given  # nothing more was asked of it
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -172,10 +172,7 @@ def control_row(
             values[field] = _WIDGETS[field]()
     with messages:
         config, good = _validated(page, values, fixed)
-        sentence = _("{problem}. This page uses {value}.")
-        for field, problem in wrong.items():
-            value = getattr(config, field)
-            st.warning(literal(sentence.format(problem=problem, value=repr(value))))
+        _warn(page, wrong, config)
     place = st.empty()
     # Settings that make no run start none: what was good before stays on the page.
     pressed = bool(st.session_state.pop(_PRESSED, False)) and good
@@ -187,6 +184,18 @@ def control_row(
     with columns[-1]:
         _buttons(play, at_once)
     return play
+
+
+def _warn(page: str, wrong: Mapping[str, str], config: RunConfig) -> None:
+    """Say what was wrong in the address, until the visitor moves the control concerned."""
+    key = f"_wrong_{page}"
+    said: dict[str, tuple[str, Any]] = st.session_state.get(key, {})
+    said = said | {field: (problem, getattr(config, field)) for field, problem in wrong.items()}
+    still = {field: one for field, one in said.items() if getattr(config, field) == one[1]}
+    st.session_state[key] = still
+    sentence = _("{problem}. This page uses {value}.")
+    for problem, value in still.values():
+        st.warning(literal(sentence.format(problem=problem, value=repr(value))))
 
 
 def _buttons(play: state.Play[Any], at_once: bool) -> None:
