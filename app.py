@@ -1,7 +1,7 @@
 """Entry of the app: navigation, nothing else. Start it with `streamlit run app.py`.
 
-The heavy libraries are imported here, before any visitor comes: first imports inside sessions
-that start together race and fail.
+The heavy libraries are imported here, before any page: Streamlit runs this script when the first
+visitor comes, and first imports inside pages, in sessions that start together, race and fail.
 """
 
 import numpy  # noqa: F401

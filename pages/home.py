@@ -41,7 +41,7 @@ controls.try_this(
     {
         _("A longer text: 256 tokens"): RunConfig(tokens=256),
         _("Guess twice as far: k = 8"): RunConfig(k=8),
-        _("No draft model at all: prompt lookup"): RunConfig(drafter="lookup"),
+        _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram"),
     },
 )
 read_uncached, read_cached = tokens_read(config)

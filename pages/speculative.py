@@ -58,7 +58,7 @@ controls.try_this(
     {
         _("Guess twice as far: k = 8"): RunConfig(k=8),
         _("Only the likeliest token: temperature 0"): RunConfig(temperature=0.0),
-        _("No draft model at all: prompt lookup"): RunConfig(drafter="lookup", temperature=0.0),
+        _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram", temperature=0.0),
         _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
     },
 )

@@ -1,12 +1,14 @@
 """python -m tinyllm, as a user calls it."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 
 import pytest
 
-from tinyllm.__main__ import main
+from tinyllm.__main__ import COMMANDS, main
 from tinyllm.experiments import decode
 from tinyllm.experiments.catalogue import EXPERIMENTS, Experiment
 from tinyllm.loading import MODELS, load_weights
@@ -36,15 +38,32 @@ def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafte
     ("arguments", "message"),
     [
         (["--prompt", ""], "the prompt is empty"),
-        (["--prompt", "日本"], "printable ASCII and newline only"),
+        (["--prompt", "日本"], "--prompt: the models know printable ASCII and newline only"),
+        (["--prompt", "x", "--stop", "é"], "--stop: the models know printable ASCII"),
+        (["--prompt", "x", "--model", ""], "--model: no model '': choose draft, target"),
+        (["--prompt", "x", "--model", "x" * 5000], "--model: [Errno"),
+        (["--prompt", "x", "--top-k", "0"], "--top-k must be a whole number at least 1, not 0"),
+        (["--prompt", "x", "--top-k", "1.5"], "--top-k must be a whole number at least 1, not '1"),
+        (["--prompt", "x", "--top-p", "0"], "--top-p must be above 0 and at most 1, not 0"),
+        (["--prompt", "x", "--top-p", "x"], "--top-p must be above 0 and at most 1, not 'x'"),
+        (["--prompt", "x", "--seed", "-1"], "--seed must be a whole number at least 0, not -1"),
+        (["--prompt", "x", "--seed", "9" * 5000], "--seed must be a whole number at least 0, not"),
+        (["--prompt", "x", "--max-new-tokens", "0"], "--max-new-tokens must be a whole number"),
+        (["--prompt", "x", "--drafter", "ngram"], "--drafter needs --k, the proposals per round"),
+        (["--prompt", "x", "--drafter", "", "--k", "3"], "--drafter: no model ''"),
+        (["--prompt", "x", "--kv-dtype", "int3"], "--kv-dtype: invalid choice: 'int3' (choose"),
+        ([], "the following arguments are required: --prompt; see --help"),
         (
             ["--prompt", "x", "--k", "0"],
-            "must be a whole number from 1 to 64, not 0",
+            "--k must be a whole number from 1 to 64, not 0",
         ),
-        (["--prompt", "x", "--temperature", "nan"], "temperature must lie in 0..100, not nan"),
-        (["--prompt", "x", "--model", "gpt-5"], "no model 'gpt-5': choose draft, target"),
+        (
+            ["--prompt", "x", "--temperature", "nan"],
+            "--temperature must be a number from 0 to 100, not nan",
+        ),
+        (["--prompt", "x", "--model", "gpt-5"], "--model: no model 'gpt-5': choose draft, target"),
         (["--prompt", "x" * 600], "shorten the prompt to at most 511"),
-        (["--prompt", "x", "--k", "3", "--drafter", "nobody"], "no model 'nobody'"),
+        (["--prompt", "x", "--k", "3", "--drafter", "nobody"], "--drafter: no model 'nobody'"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(capsys, arguments, message):
@@ -55,11 +74,60 @@ def test_bad_input_is_one_line_and_exit_2(capsys, arguments, message):
     assert message in printed.err
 
 
-def test_unknown_choices_are_refused_by_the_parser(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        main(["generate", "--prompt", "x", "--kv-dtype", "int3"])
-    assert stopped.value.code == 2
-    assert "choose from" in capsys.readouterr().err
+def test_help_is_told_and_is_no_fault(capsys):
+    assert main(["generate", "--help"]) == 0
+    assert "--max-new-tokens" in capsys.readouterr().out
+
+
+def run_in_shell(command, **environment):
+    """A line of shell in which $TINYLLM is the command; its output, errors and exit code."""
+    return subprocess.run(
+        ["bash", "-c", command],
+        env=os.environ | {"TINYLLM": f"{sys.executable} -m tinyllm"} | environment,
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+    )
+
+
+GENERATE = "$TINYLLM generate --prompt x --max-new-tokens 3"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full")
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (f"{GENERATE} > /dev/full", 2, "No space left on device"),
+        (f"{GENERATE} >&-", 2, "standard output is closed"),
+        (f"{GENERATE} 2>&-", 0, ""),
+        (f"{GENERATE} --k 2 2> /dev/full", 2, ""),
+        ("$TINYLLM generate --help > /dev/full", 0, ""),
+        ("$TINYLLM generate --prompt 2> /dev/full", 2, ""),
+    ],
+)
+def test_a_stream_that_takes_nothing_is_one_line_at_most(command, code, says):
+    done = run_in_shell(command)
+    assert done.returncode == code
+    assert says in done.stderr
+    assert done.stderr.count("\n") == (1 if says else 0)
+
+
+@pytest.mark.parametrize("name", ["train", "generate", "memory", "bench"])
+def test_what_the_system_refuses_is_one_line(capsys, monkeypatch, name):
+    def refused(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", "/somewhere")
+
+    (module,) = (module for command, module, _ in COMMANDS if command == name)
+    monkeypatch.setattr(module, "run", refused)
+    words = {
+        "train": "--out runs/x --steps 1",
+        "generate": "--prompt x",
+        "memory": "--config Qwen3-8B --context 8",
+        "bench": "decode",
+    }
+    assert main([name, *words[name].split()]) == 2
+    said = capsys.readouterr().err
+    assert said == f"python -m tinyllm {name}: [Errno 13] Permission denied: '/somewhere'\n"
 
 
 def test_the_module_runs():

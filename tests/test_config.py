@@ -59,6 +59,8 @@ def test_a_damaged_file_is_refused(tmp_path, text):
         ("model_type", "llama"),
         ("activation_function", "relu"),
         ("tie_word_embeddings", True),
+        ("vocab_size", 50257),
+        ("vocab_size", "96"),
         ("layer_norm_epsilon", 1.0),
     ],
 )

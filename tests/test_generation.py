@@ -49,8 +49,10 @@ def test_the_last_position_can_be_filled(target):
         ([], {}, TokenError, "the prompt is empty"),
         ("naïve", {}, TokenError, "U\\+00EF"),
         ([96], {}, TokenError, "96 is outside 0..95"),
-        (["a"], {}, TokenError, "a text or whole numbers"),
-        ([1.5], {}, TokenError, "a text or whole numbers"),
+        (["a"], {}, TokenError, "a row of whole numbers from 0 to 95: 'str' object"),
+        ([1.5], {}, TokenError, "a row of whole numbers from 0 to 95: 'float' object"),
+        ([True], {}, TokenError, "True and False are no token ids"),
+        (None, {}, TokenError, "'NoneType' object is not iterable"),
         ("x", {"stop": "→"}, TokenError, "U\\+2192"),
         (
             "x",

@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from tinyllm.config import PRESETS
+from tinyllm.config import NORM_EPS, PRESETS
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
     FEW_ROWS,
     GELU_SCALE,
     GELU_UNSCALE,
-    NORM_EPS,
     Constants,
     Weight,
     attend_row,

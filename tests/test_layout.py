@@ -24,7 +24,7 @@ LEVELS = (
     ("config", "tokenizer"),
     ("layers", "folding"),
     ("model", "cache", "sampling"),
-    ("prompt", "loading"),
+    ("prompt", "loading", "options"),
     ("generation", "speculative"),
     ("tinyllm",),
     ("training",),

@@ -109,6 +109,40 @@ def test_the_context_has_an_end(target):
     assert cache.length == 512
 
 
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        [1.0],
+        [1, 2.5],
+        np.array([1.0, 2.0]),
+        np.array([[1, 2], [3, 4]]),
+        np.array([[1], [2]]),
+        np.array(3),
+        np.array([True, False]),
+        [True],
+        ["a"],
+        "import ",
+        [None],
+        None,
+        5,
+        [[1, 2]],
+    ],
+    ids=repr,
+)
+def test_what_is_no_row_of_token_ids_is_refused(target, tokens):
+    cache = target.new_cache()
+    with pytest.raises(TokenError, match="a row of whole numbers from 0 to 95: "):
+        target.forward(tokens, cache)
+    assert cache.length == 0
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64])
+def test_a_row_may_be_numpys(target, dtype):
+    tokens = some_tokens(7)
+    assert np.array_equal(target.forward(np.array(tokens, dtype)), target.forward(tokens))
+    assert np.array_equal(target.forward(np.array([5], dtype)), target.forward([5]))
+
+
 @pytest.mark.parametrize("rows", [-1, 4])
 def test_rows_outside_the_new_tokens_are_refused(target, rows):
     with pytest.raises(SettingError, match=r"rows must lie in 0\.\.3"):

@@ -1,6 +1,7 @@
 """The shipped models keep their promises, and the README tells their cards' figures."""
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,20 @@ def test_far_positions_are_trained(name):
 
 def test_all_models_learned_and_were_judged_on_the_same_text():
     assert len({card["corpus"]["sha256"] for card in CARDS.values()}) == 1
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_cards_trainings_lead_to_its_model(name):
+    """In order: whatever a command begins with or learns from was made by one before it."""
+    made = set()
+    for command in CARDS[name]["trainings"]:
+        words = shlex.split(command)
+        options = dict(zip(words[4::2], words[5::2], strict=True))
+        for source in (options.get("--init-from"), options.get("--distil-from")):
+            assert source is None or source in made
+        made.add(options["--out"])
+        made |= {model for model in CARDS if CARDS[model]["command"] == command}
+    assert CARDS[name]["trainings"][-1] == CARDS[name]["command"]
 
 
 def test_every_card_names_its_command_and_versions():

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,19 @@ def test_any_text_is_encoded_or_refused_by_name(text):
 def test_the_message_names_the_symbols_and_the_place():
     with pytest.raises(TokenError, match=r"remove 'é' \(U\+00E9\), '\\t' .* at character 3"):
         TOKENIZER.encode("caé\té")
+
+
+@pytest.mark.parametrize("token", [1.5, "a", True, None, [[1]], np.float32(2), np.True_])
+def test_what_is_no_whole_number_is_no_token(token):
+    for row in ([token], [1, token], token):
+        with pytest.raises(TokenError, match="a row of whole numbers from 0 to 95: "):
+            TOKENIZER.decode(row)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int64])
+def test_numpys_whole_numbers_are_tokens(dtype):
+    ids = np.arange(96).astype(dtype)
+    assert TOKENIZER.decode(ids) == TOKENIZER.decode(ids.tolist()) == ALPHABET
 
 
 @pytest.mark.parametrize("token", [-1, 96])

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tinyllm.errors import ConfigError
+from tinyllm.tokenizer import CharTokenizer
 
 # Our field -> the key in config.json.
 _JSON_KEYS = {
@@ -25,12 +26,13 @@ _JSON_KEYS = {
     "n_kv_head": "n_kv_head",
     "width": "n_embd",
 }
+NORM_EPS = 1e-5  # below the root of layer norm
 # What else a config.json may say, and the one thing it may say there.
 _JSON_FACTS = {
     "model_type": "gpt2",
     "activation_function": "gelu_new",
     "tie_word_embeddings": False,
-    "layer_norm_epsilon": 1e-5,
+    "layer_norm_epsilon": NORM_EPS,
 }
 
 
@@ -130,6 +132,11 @@ class ModelConfig:
                 raise ConfigError(f"config.json: {key} must be {value!r}, not {data[key]!r}")
         values = {field: data[key] for field, key in _JSON_KEYS.items() if key in data}
         values.setdefault("n_kv_head", data["n_head"])
+        if values["vocab_size"] != CharTokenizer.vocab_size:
+            raise ConfigError(
+                f"config.json: vocab_size must be {CharTokenizer.vocab_size}, the symbols of "
+                f"tinyllm's tokenizer, not {values['vocab_size']!r}"
+            )
         return cls(**values)
 
     @classmethod

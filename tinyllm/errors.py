@@ -26,6 +26,10 @@ class CacheOverflowError(TinyllmError):
     """More tokens than the KV cache has room for."""
 
 
+class CacheRangeError(TinyllmError):
+    """A key or a value that the cache's stored type cannot hold."""
+
+
 class ContextOverflowError(TinyllmError):
     """More tokens than the model has positions for."""
 

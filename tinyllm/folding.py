@@ -13,8 +13,8 @@ from typing import Literal
 
 import numpy as np
 
-from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, NORM_EPS, Array, Weight
+from tinyllm.config import NORM_EPS, ModelConfig
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, Array, Weight
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating]
 
-NORM_EPS = 1e-5
-
 # tanh-GELU: x/2 (1 + tanh(a x + b x^3)), Hendrycks & Gimpel 2016 with GPT-2's constants.
 # With u = s x and s^3 = b it is u/(2s) (1 + tanh(u (a/s + u^2))): one product fewer per element.
-_GELU_A = (2 / np.pi) ** 0.5
-GELU_SCALE = (_GELU_A * 0.044715) ** (1 / 3)  # s, folded into the product before
+GELU_ROOT, GELU_CUBIC = (2 / np.pi) ** 0.5, 0.044715  # a and b / a
+GELU_SCALE = (GELU_ROOT * GELU_CUBIC) ** (1 / 3)  # s, folded into the product before
 GELU_UNSCALE = 1 / (2 * GELU_SCALE)  # folded into the product after
 
-GELU_SHIFT = _GELU_A / GELU_SCALE  # a / s
+GELU_SHIFT = GELU_ROOT / GELU_SCALE  # a / s
 
 # Between these a sum of exponentials is right to rounding in float32, and in float64.
 _LEAST_SUM, _LARGEST_SUM = 1e-20, 1e30

@@ -36,7 +36,7 @@ def load_model(name: str | Path, dtype: str = "float32") -> Transformer:
 def find_model(name: str | Path) -> Path:
     """The folder of a shipped model by name, or of any model by its path; else WeightsError."""
     folder = MODELS / name if str(name) in shipped_models() else Path(name)
-    if not folder.is_dir():
+    if not str(name) or not folder.is_dir():  # Path("") would be the current folder
         raise WeightsError(
             f"no model {str(name)!r}: choose {', '.join(shipped_models()) or 'a folder'}, "
             "or give the path of a folder with model.safetensors and config.json"

@@ -11,7 +11,13 @@ import numpy as np
 
 from tinyllm.cache import DenseCache, KVCache, Storage, new_cache
 from tinyllm.config import ModelConfig
-from tinyllm.errors import ContextOverflowError, SettingError, TokenError
+from tinyllm.errors import (
+    CacheRangeError,
+    ContextOverflowError,
+    SettingError,
+    TokenError,
+    WeightsError,
+)
 from tinyllm.folding import FoldedBlock, fold
 from tinyllm.layers import (
     Array,
@@ -23,7 +29,7 @@ from tinyllm.layers import (
     normalise_rows,
     scaled_gelu,
 )
-from tinyllm.tokenizer import CharTokenizer
+from tinyllm.tokenizer import CharTokenizer, checked_ids
 
 COMPUTE_DTYPES = ("float32", "float64")
 
@@ -70,15 +76,15 @@ class Transformer:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
-        start at position 0. Raises TokenError for no token or an unknown id,
+        start at position 0. Raises TokenError for no token or what is no token id,
         CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
-        0..T or another model's cache; the cache then is unchanged.
+        0..T or another model's cache, CacheRangeError for a key or value beyond what the cache's
+        dtype can hold; the cache then is unchanged.
         """
+        tokens = checked_ids(tokens, self.config.vocab_size)
         n_new = len(tokens)
         if n_new == 0:
             raise TokenError("forward needs at least one token")
-        if min(tokens) < 0 or max(tokens) >= self.config.vocab_size:
-            raise TokenError(f"token ids must lie in 0..{self.config.vocab_size - 1}")
         if rows is not None and not 0 <= rows <= n_new:
             raise SettingError(f"rows must lie in 0..{n_new}, the number of new tokens")
         if cache is not None and cache.config is not self.config and cache.config != self.config:
@@ -97,15 +103,41 @@ class Transformer:
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
-        with np.errstate(over="ignore"):  # see layers.exponentials
+        # Most overflows are harmless, see layers.exponentials. Being told of one costs nothing.
+        overflows: list[str] = []
+        with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             if silent:
                 self._run(tokens[:silent], start, cache, wants_logits=False)
             if silent < n_new:
                 logits = self._run(tokens[silent:], start + silent, cache, wants_logits=True)
             else:
                 logits = np.empty((0, self.config.vocab_size), self.dtype)
+        if overflows:
+            with np.errstate(invalid="ignore"):
+                self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
         cache.commit(n_new)
         return logits
+
+    def _refuse_what_is_not_finite(
+        self, cache: KVCache, start: int, stop: int, logits: Array
+    ) -> None:
+        """Name the first keys or values at start..stop-1, or the logits, that left their range."""
+        for layer, (keys, values) in enumerate(cache.layers):
+            for kind, new in (
+                ("keys", keys.read(stop)[:, :, start:]),  # (G, D, S)
+                ("values", values.read(stop)[:, start:]),  # (G, S, D)
+            ):
+                if not np.isfinite(new).all():
+                    raise CacheRangeError(
+                        f"the {kind} of layer {layer + 1} hold a number that a KV cache in "
+                        f"{cache.dtype} cannot: choose a wider KV dtype or, where there is none, "
+                        'compute in "float64"'
+                    )
+        if not np.isfinite(logits).all():
+            raise WeightsError(
+                f"{self.name}'s weights are so large that its logits overflow in "
+                f'{self.dtype.name}: load it with dtype="float64", or train it anew'
+            )
 
     def _run(self, tokens: Sequence[int], start: int, cache: KVCache, wants_logits: bool) -> Array:
         """Tokens from position `start` through all layers, by the path for their number.

@@ -4,11 +4,10 @@ Shared by plain and speculative decoding, so that both refuse the same things in
 """
 
 from collections.abc import Iterable, Sequence
-from operator import index
 
 from tinyllm.config import ModelConfig
 from tinyllm.errors import ContextOverflowError, TokenError, whole_number
-from tinyllm.tokenizer import CharTokenizer
+from tinyllm.tokenizer import CharTokenizer, checked_ids
 
 Prompt = str | Sequence[int]
 Stop = str | Iterable[int]
@@ -48,11 +47,4 @@ def token_ids(text: str | Iterable[int], config: ModelConfig) -> list[int]:
     """Ids of a text or a checked copy of ids; TokenError for what the model does not know."""
     if isinstance(text, str):
         return CharTokenizer().encode(text)
-    try:
-        tokens = [index(token) for token in text]
-    except TypeError as error:
-        raise TokenError(f"a prompt is a text or whole numbers: {error}") from None
-    for token in tokens:
-        if not 0 <= token < config.vocab_size:
-            raise TokenError(f"token id {token} is outside 0..{config.vocab_size - 1}")
-    return tokens
+    return checked_ids(text, config.vocab_size)

@@ -15,6 +15,8 @@ from tinyllm.layers import Array
 
 Distribution = NDArray[np.float64]
 
+MAX_TEMPERATURE = 100.0
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
@@ -29,8 +31,10 @@ class Sampling:
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.temperature <= 100:
-            raise SettingError(f"temperature must lie in 0..100, not {self.temperature}")
+        if not 0 <= self.temperature <= MAX_TEMPERATURE:
+            raise SettingError(
+                f"temperature must lie in 0..{MAX_TEMPERATURE:g}, not {self.temperature}"
+            )
         if self.top_k is not None:
             whole_number(self.top_k, "top_k", 1)
         if not 0 < self.top_p <= 1:

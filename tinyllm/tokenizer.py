@@ -5,6 +5,7 @@ token: text outside the alphabet is refused by name, or filtered when a caller a
 """
 
 from collections.abc import Iterable
+from operator import index
 
 from tinyllm.errors import TokenError
 
@@ -14,7 +15,6 @@ ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))
 class CharTokenizer:
     """Text <-> token ids over ALPHABET."""
 
-    alphabet = ALPHABET
     vocab_size = len(ALPHABET)
 
     def __init__(self) -> None:
@@ -34,16 +34,31 @@ class CharTokenizer:
             ) from None
 
     def decode(self, tokens: Iterable[int]) -> str:
-        """Text of token ids. TokenError names an id outside 0..95."""
-        symbols = []
-        for token in tokens:
-            if not 0 <= token < self.vocab_size:
-                raise TokenError(f"token id {token} is outside 0..{self.vocab_size - 1}")
-            symbols.append(ALPHABET[token])
-        return "".join(symbols)
+        """Text of token ids. TokenError names what is no id, or an id outside 0..95."""
+        return "".join(ALPHABET[token] for token in checked_ids(tokens, self.vocab_size))
 
     @staticmethod
     def keep_known(text: str) -> str:
         """The text without the symbols outside the alphabet."""
         known = set(ALPHABET)
         return "".join(symbol for symbol in text if symbol in known)
+
+
+def checked_ids(tokens: Iterable[int], vocab_size: int) -> list[int]:
+    """Token ids as a list of int, from a row of whole numbers (numpy's too).
+
+    TokenError says what is no whole number, or names the first id outside 0..vocab_size - 1.
+    """
+    try:
+        row = list(tokens)
+        ids = [index(token) for token in row]
+        if bool in map(type, row):
+            raise TypeError("True and False are no token ids")
+    except TypeError as error:
+        raise TokenError(
+            f"token ids are a row of whole numbers from 0 to {vocab_size - 1}: {error}"
+        ) from None
+    if ids and (min(ids) < 0 or max(ids) >= vocab_size):
+        outside = next(token for token in ids if not 0 <= token < vocab_size)
+        raise TokenError(f"token id {outside} is outside 0..{vocab_size - 1}")
+    return ids

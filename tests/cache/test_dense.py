@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.cache.storage import StorageShape, new_storage
 from tinyllm.config import PRESETS
-from tinyllm.errors import CacheOverflowError, SettingError
-from tinyllm.model import random_model
+from tinyllm.errors import CacheOverflowError, CacheRangeError, SettingError, WeightsError
+from tinyllm.model import Transformer, random_model, random_weights
 
 ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1}
 SCALE_BYTES = {"float32": 0, "float16": 0, "int8": 2}
@@ -72,6 +72,51 @@ def test_a_cache_needs_room():
     cache = MODELS["draft"].new_cache(capacity=2)
     with pytest.raises(CacheOverflowError, match=r"new_cache\(capacity=3\)"):
         MODELS["draft"].forward([1, 2, 3], cache)
+
+
+def model_with_large(kind, factor):
+    """A model whose keys, or values, are `factor` times as large as usual."""
+    config = PRESETS["target"]
+    weights = random_weights(config)
+    columns = slice(96, 192) if kind == "keys" else slice(192, 288)
+    weights["h.2.attn.c_attn.weight"][:, columns] *= np.float32(factor)
+    return Transformer(config, weights)
+
+
+@pytest.mark.parametrize("kind", ["keys", "values"])
+@pytest.mark.parametrize(("dtype", "factor"), [("float16", 1e7), ("int8", 1e9)])
+@pytest.mark.parametrize("tokens", [[5], [5, 6, 7]])
+def test_a_number_the_dtype_cannot_hold_is_refused_by_name(kind, dtype, factor, tokens):
+    """Its inf would hide the position, or make every later logit nan, without a word."""
+    model = model_with_large(kind, factor)
+    cache = model.new_cache(dtype)
+    message = f"{kind} of layer 3 hold a number that a KV cache in {dtype} cannot: choose a wider"
+    with pytest.raises(CacheRangeError, match=message):
+        model.forward(tokens, cache)
+    assert cache.length == 0
+    wide = model.new_cache("float32")
+    for token in tokens:
+        assert np.isfinite(model.forward([token], wide)).all()
+
+
+@pytest.mark.parametrize("kind", ["keys", "values"])
+@pytest.mark.parametrize("dtype", CACHE_DTYPES)
+def test_large_numbers_within_the_range_are_stored(kind, dtype):
+    model = model_with_large(kind, 1e4)
+    cache = model.new_cache(dtype)
+    assert np.isfinite(model.forward([5, 6, 7], cache)).all()
+    keys, values = cache.layers[2]
+    assert np.abs((keys if kind == "keys" else values).read(3)).max() > 1000
+
+
+@pytest.mark.parametrize("tokens", [[5], [5, 6]])
+def test_weights_too_large_to_compute_with_are_refused(tokens):
+    config = PRESETS["draft"]
+    weights = random_weights(config)
+    weights["lm_head.weight"] = np.float32(2e37) * np.sign(weights["lm_head.weight"])
+    with pytest.raises(WeightsError, match="logits overflow in float32: load it with"):
+        Transformer(config, weights).forward(tokens)
+    assert np.isfinite(Transformer(config, weights, "float64").forward(tokens)).all()
 
 
 @pytest.mark.parametrize("dtype", CACHE_DTYPES)

@@ -1,10 +1,13 @@
 """The experiments behind the pages, with small models: what they yield adds up."""
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
+from tinyllm.cache import DenseCache
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments import kv_cache, race, speculative
+from tinyllm.experiments import kv_cache, race, speculative, timing
 from tinyllm.experiments.settings import CONTEXT_LENGTH, KV_DTYPES, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
@@ -26,14 +29,12 @@ def drafter() -> Transformer:
 
 
 def plain_text(model: Transformer, config: RunConfig) -> str:
-    tokens = generate(
-        model,
-        config.prompt,
-        max_new_tokens=config.tokens,
-        kv_dtype=config.kv_dtype,
-        **config.sampling,
-    )
+    tokens = generate(model, config.prompt, **config.run_settings)
     return "".join(ALPHABET[token.id] for token in tokens)
+
+
+def text_of(rows: Iterable[speculative.RoundRow]) -> str:
+    return "".join(ALPHABET[token] for row in rows for token in row.round.tokens)
 
 
 def test_the_race_writes_one_text_in_three_lanes(model: Transformer, drafter: Transformer) -> None:
@@ -74,7 +75,6 @@ def test_step_times_fill_the_context(model: Transformer) -> None:
     assert sum(row.fill.shape[1] for row in rows) == CONTEXT_LENGTH - 1
     assert all(row.fill.shape[0] == SMALL.n_layer * SMALL.n_kv_head for row in rows)
     assert np.isfinite(np.concatenate([row.fill for row in rows], axis=1)).all()
-    assert len("".join(row.text for row in rows)) == CONTEXT_LENGTH - 300
     for row in rows:
         assert row.used_bytes == kv_cache.formula_bytes(SMALL, row.position, "int8")
         assert row.cached.count == row.uncached.count == 2
@@ -85,7 +85,7 @@ def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None
     record = speculative.Record()
     worth = [record.take(event) for event in speculative.watch(config, model, drafter)]
     assert sum(worth) == len(record.rows)
-    assert len(speculative.text_of(record.rows)) == 24
+    assert len(text_of(record.rows)) == 24
     assert [row.made for row in record.rows][-1] == 24
     assert record.counters.emitted == 24
     assert list(record.points) == list(speculative.KS)
@@ -105,10 +105,30 @@ def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None
     assert len(speculative.points_table(record)) == len(speculative.KS)
 
 
+def test_the_bytes_of_a_round_are_those_of_the_targets_cache(
+    model: Transformer, drafter: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Asked of the cache itself: when a call has filled it, and when the rejected are forgotten."""
+    seen: list[tuple[int, int]] = []
+    truncate = DenseCache.truncate
+
+    def noted(cache: DenseCache, length: int) -> None:
+        peak = cache.used_nbytes
+        truncate(cache, length)
+        if cache.config == SMALL:  # the target's
+            seen.append((peak, cache.used_nbytes))
+
+    monkeypatch.setattr(DenseCache, "truncate", noted)
+    config = RunConfig(tokens=24, k=3, temperature=0.8, kv_dtype="int8")
+    rows = list(speculative.rounds(config, model, drafter))
+    assert [(row.peak_bytes, row.used_bytes) for row in rows] == seen
+    assert any(row.peak_bytes > row.used_bytes for row in rows)
+
+
 def test_greedy_rounds_make_the_plain_text(model: Transformer) -> None:
-    config = RunConfig(tokens=40, temperature=0.0, drafter="lookup")
+    config = RunConfig(tokens=40, temperature=0.0, drafter="ngram")
     rows = list(speculative.rounds(config, model, NGramDrafter()))
-    assert speculative.text_of(rows) == plain_text(model, config)
+    assert text_of(rows) == plain_text(model, config)
 
 
 def test_choices_are_the_most_likely_under_either(model: Transformer, drafter: Transformer) -> None:
@@ -120,6 +140,18 @@ def test_choices_are_the_most_likely_under_either(model: Transformer, drafter: T
             assert 1 <= len(shown) <= 6
             assert all(one.p == event.p[index][ALPHABET.index(one.symbol)] for one in shown)
             assert all((one.q is None) == (index == len(event.proposed)) for one in shown)
+
+
+def test_cases_are_called_in_turn_and_a_warm_up_is_not_counted() -> None:
+    called: list[str] = []
+    cases = {
+        "a": timing.Case(lambda: called.append("a"), calls=2),
+        "b": timing.Case(lambda: called.append("b")),
+    }
+    seconds = timing.in_turn(cases, turns=3, warm_up=1)
+    assert "".join(called) == "aab" * 4
+    assert [len(times) for times in seconds.values()] == [3, 3]
+    assert min(map(min, seconds.values())) >= 0
 
 
 def test_spread_and_clock() -> None:

@@ -1,6 +1,7 @@
 """A RunConfig that exists is valid; every refusal names field, value and range."""
 
 import math
+from inspect import signature
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from tinyllm.experiments.settings import (
     RunConfig,
     problem_of,
 )
+from tinyllm.generation import generate
+from tinyllm.speculative import speculate
 
 
 @pytest.mark.parametrize("field", RANGES)
@@ -62,11 +65,37 @@ def test_prompt_and_tokens_fill_the_context_and_no_more() -> None:
         RunConfig(prompt="x" * (CONTEXT_LENGTH - 99), tokens=100)
 
 
-def test_a_query_holds_what_differs_from_the_defaults() -> None:
-    assert RunConfig().to_query() == {}
-    assert RunConfig(k=2, kv_dtype="int8").to_query() == {"k": "2", "kv_dtype": "int8"}
+def test_the_settings_of_a_run_are_those_of_generate_and_speculate() -> None:
+    config = RunConfig(tokens=8, top_k=0, kv_dtype="int8")
+    settings = config.run_settings
+    assert settings["max_new_tokens"] == 8
+    assert settings["top_k"] is None  # 0 in the address is off
+    for function in (generate, speculate):
+        assert set(settings) < set(signature(function).parameters)
 
 
-def test_every_query_value_is_accepted_again() -> None:
-    config = RunConfig(k=2, temperature=0.3, kv_heads=1, drafter="lookup", seed=5, top_p=0.5)
-    assert [problem_of(field, raw) for field, raw in config.to_query().items()] == [None] * 6
+@pytest.mark.parametrize("field", [*RANGES, *CHOICES])
+def test_every_value_in_range_may_stand_in_an_address(field: str) -> None:
+    for value in RANGES.get(field) or CHOICES[field]:
+        whole = isinstance(getattr(RunConfig(), field), int)
+        assert problem_of(field, [str(int(value) if whole else value)]) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "problem"),
+    [
+        ("k", ["3", "5"], "k is given 2 times: give it once"),
+        ("prompt", ["a", "b", "c"], "prompt is given 3 times: give it once"),
+        ("kv_heads", ["2.0"], "kv_heads must be one of 4, 2, 1, not '2.0'"),
+        ("kv_heads", ["02"], "kv_heads must be one of 4, 2, 1, not '02'"),
+        ("drafter", ["lookup"], "drafter must be one of draft, ngram, not 'lookup'"),
+        ("drafter", [""], "drafter must be one of draft, ngram, not ''"),
+        ("seed", [""], "seed must be a number from 0 to 9999, not ''"),
+        ("k", ["4.5"], "k must be a number from 1 to 8, not 4.5"),
+        ("k", ["4.0"], None),
+    ],
+)
+def test_what_is_wrong_in_an_address_is_said(
+    field: str, given: list[str], problem: str | None
+) -> None:
+    assert problem_of(field, given) == problem

@@ -10,8 +10,8 @@ PATIENCE = 120  # seconds, for busy machines; a page takes less than one
 PAGES = ("home", "kv_cache", "speculative")
 
 
-def open_page(page: str, **parameters: str) -> AppTest:
-    """Open a page as a new visitor, with URL parameters."""
+def open_page(page: str, **parameters: str | list[str]) -> AppTest:
+    """Open a page as a new visitor, with URL parameters; a list gives one several times."""
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=PATIENCE)
     for name, value in parameters.items():
         app.query_params[name] = value

@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 import tinyllm
 from tests.pages.opening import PAGES, PATIENCE, complaints, open_page, well
 from tinyllm.errors import WeightsError
-from tinyllm.experiments.settings import CHOICES, RANGES
-from tinyllm.ui import navigation
+from tinyllm.experiments.settings import CHOICES, RANGES, RunConfig
+from tinyllm.ui import navigation, state
 
 # The controls of every page, by where their values come from.
 SLIDERS = {
@@ -27,10 +27,10 @@ WRONG = {
     "k": ("0", "9", "50", "-1", "two", "1e99", "nan"),
     "temperature": ("-0.1", "9", "warm", "inf"),
     "kv_dtype": ("float64", "INT8"),
-    "kv_heads": ("3", "0", "all"),
-    "drafter": ("none",),
+    "kv_heads": ("3", "0", "all", "2.0", "02"),
+    "drafter": ("none", "lookup"),
     "tokens": ("0", "99999"),
-    "seed": ("-1", "1.5"),
+    "seed": ("-1", "1.5", ""),
     "top_k": ("-3", "97"),
     "top_p": ("0", "2"),
 }
@@ -72,7 +72,7 @@ def test_everything_at_its_highest_together() -> None:
 
 def test_everything_at_its_lowest_together() -> None:
     ends = {field: str(low) for field, (low, _) in RANGES.items()}
-    app = well(open_page("speculative", drafter="lookup", prompt="x", **ends))
+    app = well(open_page("speculative", drafter="ngram", prompt="x", **ends))
     assert complaints(app) == []
 
 
@@ -82,6 +82,52 @@ def test_a_wrong_address_is_corrected_and_said(field: str, value: str) -> None:
     assert len(complaints(app)) == 1
     assert field in complaints(app)[0]
     assert app.query_params.get(field) != value
+
+
+@pytest.mark.parametrize("field", ["k", "kv_dtype", "seed", "prompt"])  # one of a kind
+def test_a_parameter_given_twice_is_said(field: str) -> None:
+    values = RANGES.get(field) or CHOICES.get(field) or ("x = 1", "y = 2")
+    app = well(open_page("speculative", **{field: [str(value) for value in values[:2]]}))
+    (said,) = complaints(app)
+    assert said.startswith(f"{field} is given 2 times: give it once. This page uses ")
+
+
+def test_what_was_wrong_is_said_until_its_control_is_moved() -> None:
+    """The widgets drop a wrong value at once, and a page that measures starts again soon."""
+    app = open_page("speculative", k="50")
+    said = complaints(app)
+    app.run()
+    app.slider(key="temperature").set_value(0.0).run()
+    assert complaints(app) == said != []
+    app.slider(key="k").set_value(5).run()
+    app.slider(key="k").set_value(4).run()
+    assert complaints(well(app)) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("opened_with", ["def f(", ""])
+def test_run_with_a_prompt_that_cannot_run_runs_nothing(
+    page: str, opened_with: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[RunConfig] = []
+    begin = state.Play.__init__
+
+    def noted(play: state.Play[Any], config: RunConfig, *rest: Any) -> None:
+        begun.append(config)
+        begin(play, config, *rest)
+
+    monkeypatch.setattr(state.Play, "__init__", noted)
+    app = open_page(page, prompt=opened_with)
+    app.text_area(key="prompt").set_value("caf\u00e9").run()
+    said, measured = complaints(app), [caption.value for caption in app.caption]
+    begun.clear()
+    app.button(key="_run").click().run()
+    assert begun == []
+    assert complaints(well(app)) == said != []
+    assert [caption.value for caption in app.caption] == measured
+    app.text_area(key="prompt").set_value("x = ").run()
+    app.button(key="_run").click().run()
+    assert begun[-1].prompt == "x = "
 
 
 @pytest.mark.parametrize("field", CHOICES)
@@ -160,9 +206,17 @@ def test_values_survive_a_switch_of_pages() -> None:
 def test_another_page_drops_the_run_in_play() -> None:
     app = open_page("speculative")
     app.button(key="_run").click().run()
+    page, watched = app.session_state["_play"]
+    assert page == "speculative"
+    assert watched.watched
+    assert watched.running
     app.switch_page("pages/kv_cache.py").run()
+    given = len(watched.result.rows)
     app.switch_page("pages/speculative.py").run()
     well(app)
+    held = app.session_state["_play"][1] if "_play" in app.session_state else None
+    assert held is not watched
+    assert len(watched.result.rows) == given  # nothing more was asked of it
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -10,7 +10,7 @@ def a_round(accepted, proposed=3):
     tested = min(accepted + 1, proposed)
     closing = "bonus" if accepted == proposed else "corrected"
     tokens = (0,) * (accepted + 1)
-    return Round(0, (0,) * proposed, accepted, tested, tokens, closing, EMPTY, EMPTY, 0)
+    return Round(0, (0,) * proposed, accepted, tested, tokens, closing, EMPTY, EMPTY, 0, 0)
 
 
 def test_the_published_histogram():
@@ -34,7 +34,7 @@ def test_tokens_per_call_is_one_plus_accepted_per_draft():
 
 
 def test_a_stop_is_not_counted_as_a_drawn_token():
-    stopped = Round(0, (0, 0, 0), 2, 2, (0, 0), "stopped", EMPTY, EMPTY, 0)
+    stopped = Round(0, (0, 0, 0), 2, 2, (0, 0), "stopped", EMPTY, EMPTY, 0, 0)
     assert Counters.of([stopped]).tokens_per_call == 2
 
 
@@ -56,6 +56,6 @@ def test_ratios_of_nothing_are_none():
     assert empty.acceptance_rate is None
     assert empty.accepted_per_proposed is None
     assert empty.survival == empty.conditional == ()
-    plain_step = Counters.of([Round(0, (), 0, 0, (5,), "bonus", EMPTY, EMPTY, 0)])
+    plain_step = Counters.of([Round(0, (), 0, 0, (5,), "bonus", EMPTY, EMPTY, 0, 0)])
     assert plain_step.tokens_per_call == 1
     assert plain_step.acceptance_rate is None

@@ -13,6 +13,8 @@ import pytest
 
 from tinyllm.__main__ import main
 from tinyllm.config import PRESETS, ModelConfig
+from tinyllm.loading import load_model
+from tinyllm.training import command as command_module
 from tinyllm.training import run as run_module
 from tinyllm.training.checkpoint import CHECKPOINT, load_parameters, save_model
 from tinyllm.training.job import fresh_generator
@@ -82,11 +84,25 @@ def test_distils_from_a_folder(train, tmp_path: Path) -> None:
     assert f"--distil-from {tmp_path / 'teacher'}" in card["command"]
 
 
+def test_a_card_tells_every_training_that_led_to_it(train, tmp_path: Path) -> None:
+    """A second run, from the first one's weights and with a model without a card as its teacher."""
+    save_model(tmp_path / "teacher", initialise(PRESETS["draft"], fresh_generator(1)))
+    (tmp_path / "teacher" / "card.json").write_text('["of another kind"]', "utf-8")
+    assert train("--steps 1") == 0
+    first = f"--init-from {tmp_path / 'out'} --distil-from {tmp_path / 'teacher'}"
+    assert train(f"--steps 2 {first} --out {tmp_path / 'second'}") == 0
+    assert train(f"--steps 3 --init-from {tmp_path / 'second'} --out {tmp_path / 'third'}") == 0
+    told = json.loads((tmp_path / "third/card.json").read_text("utf-8"))["trainings"]
+    assert [command.split("--steps ")[1][0] for command in told] == ["1", "2", "3"]
+
+
 def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
     save_model(tmp_path / "first", initialise(PRESETS["draft"], fresh_generator(1)))
     assert train(f"--steps 1 --lr 1e-9 --init-from {tmp_path / 'first'}") == 0
     first, now = (load_parameters(tmp_path / name).vector for name in ("first", "out"))
     assert abs(first - now).max() < 1e-6
+    (command,) = json.loads((tmp_path / "out/card.json").read_text("utf-8"))["trainings"]
+    assert command.startswith("python -m tinyllm train --preset draft --steps 1 ")
     words = f"train --steps 1 --out {tmp_path / 'other'} --init-from {tmp_path / 'first'}"
     assert main(shlex.split(words)) == 2
     assert "n_layer 1, but the preset asks for 4" in capsys.readouterr().err
@@ -96,18 +112,37 @@ def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
     ("words", "named"),
     [
         ("", "give --minutes or --steps"),
-        ("--steps 0", "steps must be at least 1, not 0"),
-        ("--minutes -1", "--minutes must be above 0, not -1"),
-        ("--minutes nan", "--minutes must be above 0, not nan"),
-        ("--minutes inf", "--minutes must be above 0, not inf"),
-        ("--steps 1 --batch 1000", "tokens per step (1000) must be a multiple of"),
-        ("--steps 1 --lr 0", "learning rate must be above 0, not 0.0"),
-        ("--steps 1 --seed -1", "seed must be at least 0, not -1"),
+        ("--steps 0", "--steps must be a whole number from 1 to 1000000000, not 0"),
+        ("--steps few", "--steps must be a whole number from 1 to 1000000000, not 'few'"),
+        ("--minutes -1", "--minutes must be above 0 and at most 100000, not -1"),
+        ("--minutes nan", "--minutes must be above 0 and at most 100000, not nan"),
+        ("--minutes inf", "--minutes must be above 0 and at most 100000, not inf"),
+        (
+            "--steps 1 --batch 512",
+            "--batch must be a multiple of 1024 from 1024 to 1048576",
+        ),
+        ("--steps 1 --batch 1500", "--batch must be a multiple of 1024 from 1024"),
+        ("--steps 1 --batch 0", "--batch must be a multiple of 1024 from 1024"),
+        ("--steps 1 --lr 0", "--lr must be above 0 and at most 0.1, not 0"),
+        ("--steps 1 --lr 1e9", "--lr must be above 0 and at most 0.1, not 1e9"),
+        ("--steps 1 --decay -1", "--decay must be a number from 0 to 1, not -1"),
+        ("--steps 1 --seed -1", "--seed must be a whole number at least 0, not -1"),
         ("--resume", "cannot read a checkpoint"),
-        ("--steps 1 --init-from nowhere", "no model 'nowhere': choose"),
-        ("--steps 1 --distil-from nowhere", "no model 'nowhere': choose"),
-        ("--steps 1 --divergence-until 2", "must be from 0 to 1, not 2"),
-        ("--steps 1 --text absent.txt", "cannot read absent.txt"),
+        ("--steps 1 --init-from nowhere", "--init-from: no model 'nowhere': choose"),
+        ("--steps 1 --init-from ''", "--init-from: no model '': choose"),
+        ("--steps 1 --distil-from nowhere", "--distil-from: no model 'nowhere': choose"),
+        ("--steps 1 --distil-from ''", "--distil-from: no model '': choose"),
+        (
+            "--steps 1 --divergence-until 2",
+            "--divergence-until must be a number from 0 to 1, not",
+        ),
+        ("--steps 1 --text absent.txt", "--text: cannot read absent.txt"),
+        ("--steps 1 --text ''", "--text must be a path, not ''"),
+        ("--steps 1 --text .", "--text: cannot read . as UTF-8 text: "),
+        ("--steps 1 --out ''", "--out must be a path, not ''"),
+        (f"--steps 1 --out {'x' * 5000}", "File name too long"),
+        (f"--steps 1 --init-from {'x' * 5000}", "--init-from: [Errno"),
+        ("--steps 1 --preset huge", "--preset: invalid choice: 'huge' (choose from"),
     ],
 )
 def test_what_is_wrong_takes_one_line(
@@ -142,6 +177,54 @@ def test_out_that_cannot_be_made_is_named(text: Path, tmp_path: Path, capsys) ->
     words = f"train --preset draft --steps 1 --text {text} --out {text / 'inside'}"
     assert main(shlex.split(words)) == 2
     assert "cannot make the folder" in capsys.readouterr().err
+
+
+def test_interrupt_while_measuring_leaves_nothing(
+    train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    def interrupted(job: object, folder: Path) -> float:
+        assert folder.is_dir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command_module, "seconds_per_step", interrupted)
+    before = sorted(tmp_path.iterdir())
+    assert train(f"--minutes 1 --out {tmp_path / 'a' / 'b' / 'c'}") == 130
+    assert capsys.readouterr().err == "stopped\n"
+    assert sorted(tmp_path.iterdir()) == before
+    (tmp_path / "mine").mkdir()  # a folder that was there before stays
+    assert train(f"--minutes 1 --out {tmp_path / 'mine'}") == 130
+    assert (tmp_path / "mine").is_dir()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes there")
+def test_names_that_are_not_utf_8_are_as_good_as_others(text: Path, tmp_path: Path) -> None:
+    name = os.fsdecode(b"caf\xe9")
+    text.rename(text.with_name(name))
+    words = ["-m", "tinyllm", "train", "--preset", "draft", "--steps", "1"]
+    words += ["--text", str(text.with_name(name)), "--out", str(tmp_path / f"{name}-out")]
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    assert os.fsencode(tmp_path / f"{name}-out") in done.stdout
+    card = json.loads((tmp_path / f"{name}-out" / "card.json").read_text("utf-8"))
+    assert card["corpus"]["source"] == f"text file {name}"
+    assert load_model(tmp_path / f"{name}-out").config == PRESETS["draft"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file sizes are limited as only Unix can")
+def test_a_full_disk_takes_one_line_and_leaves_no_half_file(text: Path, tmp_path: Path) -> None:
+    """Files of at most 100 KiB stand for a disk that fills up while the weights are written."""
+    folder = tmp_path / "out"
+    train = f"{sys.executable} -m tinyllm train --preset draft --steps 1"
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -f 100; {train} --text {text} --out {folder}"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert f"python -m tinyllm train: cannot write {folder / CHECKPOINT}" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a signal is sent to another process")

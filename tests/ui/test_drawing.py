@@ -12,6 +12,7 @@ from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import random_model
 from tinyllm.speculative import NGramDrafter
+from tinyllm.tokenizer import CharTokenizer
 from tinyllm.ui import figures, findings, formulas, strip, text
 from tinyllm.ui.state import Play, Store
 
@@ -43,14 +44,15 @@ def record() -> speculative.Record:
 def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
     pieces = strip.pieces(record.rows)
     kept = "".join(one.symbol for one in pieces if one.mark not in ("rejected", "skipped"))
-    assert kept == speculative.text_of(record.rows)
+    made = [token for row in record.rows for token in row.round.tokens]
+    assert kept == CharTokenizer().decode(made)
     proposed = sum(len(row.round.proposed) for row in record.rows)
     marks = [one.mark for one in pieces]
     assert marks.count("accepted") == record.counters.accepted
     drafted = marks.count("accepted") + marks.count("rejected") + marks.count("skipped")
     assert drafted == proposed
     assert marks.count("rejected") == marks.count("corrected")
-    assert set(marks) <= set(strip.MARKS)
+    assert set(marks) <= set(strip.mark_names())
     details = strip.details(pieces, record.rows)
     assert len(details) == len(pieces)
     assert pieces[strip.focus(pieces, following=True)].mark in ("corrected", "bonus")
@@ -59,13 +61,15 @@ def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
 
 
 def test_a_strip_escapes_and_shows_whitespace() -> None:
-    html = strip.strip_html([strip.Piece(one, "accepted") for one in "<&\"'> \n"])
+    html = strip.strip_html([strip.Piece(one, "accepted", (0, 0)) for one in "<&\"'> \n"])
     for shown in ("&lt;", "&amp;", "&quot;", "&#x27;", "&gt;", "·", "⏎"):
         assert f">{shown}</span>" in html
 
 
 def test_groups_are_parted_by_spaces_so_that_lines_wrap() -> None:
-    html = strip.strip_html([strip.Piece("a", "accepted", 0), strip.Piece("b", "bonus", 1)])
+    html = strip.strip_html(
+        [strip.Piece("a", "accepted", (0, 0)), strip.Piece("b", "bonus", (1, 0))]
+    )
     assert '</span></span> <span class="r">' in html
 
 
@@ -76,6 +80,24 @@ def test_figures_are_valid_and_small(record: speculative.Record) -> None:
     model = random_model(SMALL)
     rows = list(kv_cache.step_times(RunConfig(tokens=8), model, rows=3, repeats=1))
     assert len(valid(figures.cache_figure(rows, SMALL, CONTEXT_LENGTH)).data) == 3
+
+
+@pytest.mark.parametrize("prompt", ["x", "x" * 50])
+def test_a_cell_of_the_cache_keeps_its_shade_while_others_join_it(prompt: str) -> None:
+    config = RunConfig(tokens=8, prompt=prompt)
+    rows = list(kv_cache.step_times(config, random_model(SMALL), rows=12, repeats=1))
+    begun = next(n for n, row in enumerate(rows) if row.position >= 32) + 1
+    before, after = (
+        figures.cache_figure(part, SMALL, CONTEXT_LENGTH)["data"][2]
+        for part in (rows[:begun], rows)
+    )
+    for shade in ("zmin", "zmax", "colorscale"):
+        assert before[shade] == after[shade]
+    for early, late in zip(before["z"], after["z"], strict=True):
+        held = [cell for cell in early if cell is not None]
+        assert held == late[: len(held)]
+        assert len(held) == rows[begun - 1].position
+        assert all(cell is not None for cell in late[: CONTEXT_LENGTH - 1])
 
 
 def test_figures_of_nothing_yet() -> None:

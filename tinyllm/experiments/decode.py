@@ -5,14 +5,13 @@ a ratio is the median of the ratios within a turn. Cached and uncached decoding 
 too. Draws and prints nothing.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.reference import PlainCache, plain_forward
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
@@ -57,12 +56,6 @@ class Figure:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    call: Callable[[], object]
-    calls: int
-
-
 def speed(
     target: Transformer, draft: Transformer, weights: Mapping[str, Array], turns: int = 40
 ) -> Iterator[Figure]:
@@ -81,7 +74,7 @@ def speed(
         "plain prefill": _plain(target, weights, fed, 0, PREFILL),
         "prefill": _engine(target, fed, 0, PREFILL),
     }
-    seconds = time_in_turn(cases, turns)
+    seconds = in_turn(cases, turns, warm_up=1)
     for name, times in seconds.items():
         yield Figure(name, "ms", Spread.of(1000 * s for s in times))
 
@@ -103,7 +96,6 @@ class Equality:
 
     same_tokens: bool
     differences: tuple[float, ...]  # the largest of a step's V logits, step by step
-    largest_logit: float
 
 
 def equality(model: Transformer) -> Equality:
@@ -112,30 +104,15 @@ def equality(model: Transformer) -> Equality:
     cached = [token.id for token in generate(model, EQUALITY_PROMPT, **settings)]
     uncached = [token.id for token in generate(model, EQUALITY_PROMPT, cached=False, **settings)]
     sequence = model.tokenizer.encode(EQUALITY_PROMPT) + cached
-    cache, differences, largest = model.new_cache(), [], 0.0
+    cache, differences = model.new_cache(), []
     for stop in range(len(EQUALITY_PROMPT), len(sequence)):
         step = model.forward(sequence[cache.length : stop], cache, rows=1)
         alone = model.forward(sequence[:stop], rows=1)
         differences.append(float(abs(step - alone).max()))
-        largest = max(largest, float(abs(alone).max()))
-    return Equality(cached == uncached, tuple(differences), largest)
+    return Equality(cached == uncached, tuple(differences))
 
 
-def time_in_turn(cases: Mapping[str, _Case], turns: int) -> dict[str, list[float]]:
-    """Seconds a call, one figure per case and turn; a first turn is not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(turns + 1):
-        for name, case in cases.items():
-            start = perf_counter()
-            for _ in range(case.calls):
-                case.call()
-            spent = (perf_counter() - start) / case.calls
-            if turn:
-                seconds[name].append(spent)
-    return seconds
-
-
-def _engine(model: Transformer, fed: list[int], cached: int, rows: int) -> _Case:
+def _engine(model: Transformer, fed: list[int], cached: int, rows: int) -> Case:
     """A call with `rows` new tokens behind `cached` ones, and the rewind that undoes it."""
     cache = model.new_cache()
     if cached:
@@ -146,12 +123,12 @@ def _engine(model: Transformer, fed: list[int], cached: int, rows: int) -> _Case
         model.forward(new, cache)
         cache.truncate(cached)
 
-    return _Case(call, PREFILLS_PER_BLOCK if rows == PREFILL else STEPS_PER_BLOCK)
+    return Case(call, PREFILLS_PER_BLOCK if rows == PREFILL else STEPS_PER_BLOCK)
 
 
 def _plain(
     target: Transformer, weights: Mapping[str, Array], fed: list[int], cached: int, rows: int
-) -> _Case:
+) -> Case:
     """The same call of the plain engine."""
     cache = PlainCache(target.config, target.config.context_length)
     if cached:
@@ -162,4 +139,4 @@ def _plain(
         plain_forward(weights, target.config, new, cache)
         cache.n = cached
 
-    return _Case(call, PREFILLS_PER_BLOCK if rows == PREFILL else STEPS_PER_BLOCK)
+    return Case(call, PREFILLS_PER_BLOCK if rows == PREFILL else STEPS_PER_BLOCK)

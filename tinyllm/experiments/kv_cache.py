@@ -8,7 +8,6 @@ the bytes of the positions held, and the nbytes of the arrays. Draws nothing.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from tinyllm.cache import DenseCache
 from tinyllm.config import ModelConfig
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
 from tinyllm.tokenizer import CharTokenizer
@@ -37,7 +36,6 @@ class CacheRow:
     """The measurements at one position of the sequence."""
 
     position: int  # S, tokens held before the step
-    text: str  # characters made since the row before
     cached: Spread  # seconds of one step
     uncached: Spread
     used_bytes: int
@@ -90,24 +88,19 @@ def step_times(
     The run's own number of tokens is not used.
     """
     prompt = CharTokenizer().encode(config.prompt)
-    new_tokens = CONTEXT_LENGTH - len(prompt)
-    made = generate(
-        model, prompt, max_new_tokens=new_tokens, kv_dtype=config.kv_dtype, **config.sampling
-    )
+    whole = {"max_new_tokens": CONTEXT_LENGTH - len(prompt)}
+    made = generate(model, prompt, **config.run_settings | whole)
     cache = model.new_cache(config.kv_dtype, CONTEXT_LENGTH)
     sequence = list(prompt)
     cache_from = 0
     for position in positions(config, rows):
         # Position S holds the tokens before it; the token at S is the one the step feeds.
         wanted = position + 1 - len(sequence)
-        new = [token.id for token in islice(made, wanted)]
-        sequence += new
+        sequence += [token.id for token in islice(made, wanted)]
         model.forward(sequence[cache_from:position], cache)
-        fill = _key_sizes(model.config, cache, cache_from, position)
+        fill = _key_sizes(cache, cache_from, position)
         cached, uncached = _both_ways(model, sequence[: position + 1], cache, repeats)
-        yield CacheRow(
-            position, CharTokenizer().decode(new), cached, uncached, cache.used_nbytes, fill
-        )
+        yield CacheRow(position, cached, uncached, cache.used_nbytes, fill)
         cache_from = position
 
 
@@ -115,22 +108,18 @@ def _both_ways(
     model: Transformer, sequence: list[int], cache: DenseCache, repeats: int
 ) -> tuple[Spread, Spread]:
     """Seconds of the step that feeds the last token: with the cache, and from nothing."""
-    held = cache.length
-    seconds: dict[str, list[float]] = {"cached": [], "uncached": []}
-    for _ in range(repeats):
-        start = perf_counter()
-        model.forward(sequence[-1:], cache)
-        seconds["cached"].append(perf_counter() - start)
+    held, last = cache.length, sequence[-1:]
+
+    def cached() -> None:
+        model.forward(last, cache)
         cache.truncate(held)
-        start = perf_counter()
-        model.forward(sequence, rows=1)
-        seconds["uncached"].append(perf_counter() - start)
+
+    cases = {"cached": Case(cached), "uncached": Case(lambda: model.forward(sequence, rows=1))}
+    seconds = in_turn(cases, repeats)
     return Spread.of(seconds["cached"]), Spread.of(seconds["uncached"])
 
 
-def _key_sizes(
-    config: ModelConfig, cache: DenseCache, start: int, stop: int
-) -> NDArray[np.float32]:
+def _key_sizes(cache: DenseCache, start: int, stop: int) -> NDArray[np.float32]:
     """(L G, stop - start): length of each stored key vector."""
     sizes = []
     for storage, _values in cache.layers:

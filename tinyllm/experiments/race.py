@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import Any
 
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.timing import Spread, timed
@@ -64,16 +63,15 @@ def race(
 def _run(
     lane: str, repeat: int, config: RunConfig, target: Transformer, drafter: Drafter | Transformer
 ) -> Iterator[Step]:
-    length: dict[str, Any] = {
-        "max_new_tokens": config.tokens,
-        "kv_dtype": config.kv_dtype,
-    } | config.sampling
     if lane == "speculative":
-        rounds = partial(speculate, target, drafter, config.prompt, k=config.k, **length)
+        rounds = partial(
+            speculate, target, drafter, config.prompt, k=config.k, **config.run_settings
+        )
         for event, seconds in timed(rounds):
             yield Step(lane, repeat, event.tokens, event.accepted, seconds)
         return
-    tokens = partial(generate, target, config.prompt, cached=lane == "cached", **length)
+    cached = lane == "cached"
+    tokens = partial(generate, target, config.prompt, cached=cached, **config.run_settings)
     for token, seconds in timed(tokens):
         yield Step(lane, repeat, (token.id,), 0, seconds)
 

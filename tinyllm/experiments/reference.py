@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tinyllm.config import ModelConfig
-from tinyllm.layers import NORM_EPS, Array
+from tinyllm.config import NORM_EPS, ModelConfig
+from tinyllm.layers import GELU_CUBIC, Array
 
 
 class PlainCache:
@@ -40,7 +40,7 @@ def softmax(x: Array) -> Array:
 
 def gelu(x: Array) -> Array:
     """GPT-2's tanh approximation."""
-    inner = np.sqrt(2 / np.pi).astype(x.dtype) * (x + 0.044715 * x**3)
+    inner = np.sqrt(2 / np.pi).astype(x.dtype) * (x + GELU_CUBIC * x**3)
     activated: Array = 0.5 * x * (1 + np.tanh(inner))
     return activated
 

@@ -4,18 +4,19 @@ The fields have the names of the URL parameters. A RunConfig that exists is vali
 SettingError names the field, the value and the accepted range. It loads no model.
 """
 
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS
-from tinyllm.errors import SettingError
+from tinyllm.errors import SettingError, TinyllmError
+from tinyllm.speculative import DRAFTERS
 from tinyllm.tokenizer import CharTokenizer
 
 CONTEXT_LENGTH = PRESETS["target"].context_length
 KV_HEADS = (4, 2, 1)
 KV_DTYPES = CACHE_DTYPES
-DRAFTERS = ("draft", "lookup")  # a draft model, or prompt lookup
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
 # Field -> its lowest and highest value; controls and validation share it.
@@ -91,9 +92,11 @@ class RunConfig:
         return TARGET_OF_KV_HEADS[self.kv_heads]
 
     @property
-    def sampling(self) -> dict[str, Any]:
-        """The sampling arguments of generate() and speculate()."""
+    def run_settings(self) -> dict[str, Any]:
+        """The arguments that generate() and speculate() share, but for the prompt."""
         return {
+            "max_new_tokens": self.tokens,
+            "kv_dtype": self.kv_dtype,
             "temperature": self.temperature,
             "top_k": self.top_k or None,
             "top_p": self.top_p,
@@ -104,32 +107,27 @@ class RunConfig:
         """The same run with some settings changed."""
         return replace(self, **changes)
 
-    def to_query(self) -> dict[str, str]:
-        """The URL parameters that differ from the defaults."""
-        return {
-            field.name: str(getattr(self, field.name))
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
-        }
 
+def problem_of(field: str, given: Sequence[str]) -> str | None:
+    """What is wrong with a field's texts in an address, in a sentence; None when nothing.
 
-def problem_of(field: str, raw: str) -> str | None:
-    """What is wrong with a URL parameter's text for a field, in a sentence; None when nothing.
-
-    The interface drops such a value and shows the sentence instead of staying silent.
+    The interface drops what is wrong and shows the sentence instead of staying silent.
     """
-    value: Any = raw
-    if field in RANGES or field == "kv_heads":
+    if len(given) > 1:
+        return f"{field} is given {len(given)} times: give it once"
+    value: Any = given[0]
+    if field in RANGES:
+        low, high = RANGES[field]
         try:
-            value = float(raw)
+            value = float(value)
         except ValueError:
-            return f"{field} must be a number, not {raw!r}"
+            return f"{field} must be a number from {low} to {high}, not {value!r}"
         if isinstance(RunConfig.__dataclass_fields__[field].default, int) and value.is_integer():
             value = int(value)
+    elif field in CHOICES:
+        value = {str(choice): choice for choice in CHOICES[field]}.get(value, value)
     try:
         RunConfig(**{field: value})
-    except SettingError as error:
-        return str(error)
-    except ValueError as error:  # a prompt outside the alphabet
+    except TinyllmError as error:
         return str(error)
     return None

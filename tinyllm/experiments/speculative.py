@@ -4,7 +4,7 @@
 fastest path) in turn, and `by_k` counts the same run at every k for Eq. 1's curve. Draws nothing.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -65,15 +65,7 @@ class Choice:
 def _speculate(
     config: RunConfig, target: Transformer, drafter: Drafter | Transformer
 ) -> Iterator[Round]:
-    return speculate(
-        target,
-        drafter,
-        config.prompt,
-        k=config.k,
-        max_new_tokens=config.tokens,
-        kv_dtype=config.kv_dtype,
-        **config.sampling,
-    )
+    return speculate(target, drafter, config.prompt, k=config.k, **config.run_settings)
 
 
 def rounds(
@@ -85,9 +77,7 @@ def rounds(
     for event in _speculate(config, target, drafter):
         counters = counters.add(event)
         made += len(event.tokens)
-        # Between rounds the cache holds all but the last token; a call adds 1 + the proposals.
-        peak = event.position + len(event.proposed)
-        held = event.position + len(event.tokens) - 1
+        peak, held = event.target_cache_peak, event.target_cache_length
         yield RoundRow(event, counters, made, peak * per_token, held * per_token)
 
 
@@ -97,14 +87,7 @@ def compare(
     """Plain and speculative runs in turn; a comparison of all pairs so far after each pair."""
     pairs: list[tuple[float, float]] = []  # speculative and plain, tokens a second
     for _ in range(repeats):
-        tokens = partial(
-            generate,
-            target,
-            config.prompt,
-            max_new_tokens=config.tokens,
-            kv_dtype=config.kv_dtype,
-            **config.sampling,
-        )
+        tokens = partial(generate, target, config.prompt, **config.run_settings)
         seconds = [waited for _, waited in timed(tokens)]
         made, total = 0, 0.0
         for event, waited in timed(partial(_speculate, config, target, drafter)):
@@ -238,8 +221,3 @@ def choices(event: Round, index: int, top: int = 6) -> tuple[Choice, ...]:
         for token in order
         if weight[token] >= LEAST_SHOWN
     )
-
-
-def text_of(rows: Iterable[RoundRow]) -> str:
-    """The text the rounds made."""
-    return "".join(ALPHABET[token] for row in rows for token in row.round.tokens)

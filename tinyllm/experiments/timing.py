@@ -1,10 +1,11 @@
 """Clocks and medians: how every experiment times the engine.
 
-The engine reads no clock. Here perf_counter runs around next(), once per event, and results are
-medians with their quartiles. What is compared is measured in turn, never one after the other.
+The engine reads no clock. Here perf_counter runs around next(), once per event, or around a block
+of calls, and results are medians with their quartiles. What is compared is measured in turn, never
+one after the other.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter
@@ -27,6 +28,28 @@ def timed(begin: Callable[[], Iterable[Event]]) -> Iterator[tuple[Event, float]]
             return
         yield event, perf_counter() - start
         start = perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of the things compared: a call that leaves everything as it was."""
+
+    call: Callable[[], object]
+    calls: int = 1  # made one after the other in a turn, and timed together
+
+
+def in_turn(cases: Mapping[str, Case], turns: int, warm_up: int = 0) -> dict[str, list[float]]:
+    """Seconds a call, one figure per case and turn; the first `warm_up` turns are not counted."""
+    seconds: dict[str, list[float]] = {name: [] for name in cases}
+    for turn in range(-warm_up, turns):
+        for name, case in cases.items():
+            start = perf_counter()
+            for _ in range(case.calls):
+                case.call()
+            spent = (perf_counter() - start) / case.calls
+            if turn >= 0:
+                seconds[name].append(spent)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)

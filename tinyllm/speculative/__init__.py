@@ -2,9 +2,10 @@
 
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
-from tinyllm.speculative.drafters import Drafter, ModelDrafter, NGramDrafter
+from tinyllm.speculative.drafters import DRAFTERS, Drafter, ModelDrafter, NGramDrafter, named
 
 __all__ = [
+    "DRAFTERS",
     "MAX_K",
     "Counters",
     "Drafter",
@@ -12,5 +13,6 @@ __all__ = [
     "NGramDrafter",
     "Round",
     "SpeculativeDecoder",
+    "named",
     "speculate",
 ]

@@ -6,28 +6,33 @@ from collections.abc import Callable, Iterator
 
 from threadpoolctl import threadpool_limits
 
+from tinyllm import options
 from tinyllm.cache import CACHE_DTYPES
+from tinyllm.errors import SettingError
 from tinyllm.generation import Token, generate
 from tinyllm.loading import load_model
+from tinyllm.sampling import MAX_TEMPERATURE
 from tinyllm.speculative.counters import Counters
-from tinyllm.speculative.decoding import Round, speculate
-from tinyllm.speculative.drafters import Drafter, ModelDrafter, NGramDrafter
+from tinyllm.speculative.decoding import MAX_K, Round, speculate
+from tinyllm.speculative.drafters import named
 from tinyllm.tokenizer import CharTokenizer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `generate`."""
     add = parser.add_argument
-    add("--prompt", required=True, help="text to continue: printable ASCII and newlines")
-    add("--model", default="target", help="a shipped model or a folder (default target)")
-    add("--k", type=int, help="proposals per round; without it decoding is plain")
-    add("--drafter", default="draft", help="ngram, a shipped model or a folder (default draft)")
-    add("--max-new-tokens", type=int, default=96, help="tokens to make (default 96)")
-    add("--temperature", type=float, default=0.0, help="0 takes the most probable token")
-    add("--top-k", type=int, help="keep the k most probable tokens")
-    add("--top-p", type=float, default=1.0, help="keep the nucleus of this probability")
-    add("--seed", type=int, default=0, help="the same seed gives the same text")
-    add("--stop", default="", help="characters that end the text")
+    text, model, drafter = options.symbols, options.model, options.drafter
+    heat = options.real(0, MAX_TEMPERATURE)
+    add("--prompt", type=text, required=True, help="text to continue: printable ASCII, newlines")
+    add("--model", type=model, default="target", help="a shipped model or a folder, else target")
+    add("--k", type=options.whole(1, MAX_K), help="proposals per round; without it plain decoding")
+    add("--drafter", type=drafter, help="with --k: ngram, a shipped model or a folder, else draft")
+    add("--max-new-tokens", type=options.whole(1), default=96, help="tokens to make (default 96)")
+    add("--temperature", type=heat, default=0.0, help="0 takes the most probable token")
+    add("--top-k", type=options.whole(1), help="keep the k most probable tokens")
+    add("--top-p", type=options.real(0, 1, above=True), default=1.0, help="keep this nucleus")
+    add("--seed", type=options.whole(0), default=0, help="the same seed gives the same text")
+    add("--stop", type=text, default="", help="characters that end the text")
     add("--kv-dtype", default="float32", choices=CACHE_DTYPES, help="how the cache is stored")
 
 
@@ -64,12 +69,10 @@ def _events(arguments: argparse.Namespace) -> Iterator[Token] | Iterator[Round]:
         "kv_dtype": arguments.kv_dtype,
     }
     if arguments.k is None:
+        if arguments.drafter is not None:
+            raise SettingError(f"--drafter needs --k, the proposals per round, from 1 to {MAX_K}")
         return generate(target, arguments.prompt, **settings)
-    drafter: Drafter = (
-        NGramDrafter()
-        if arguments.drafter == "ngram"
-        else ModelDrafter(load_model(arguments.drafter), arguments.kv_dtype)
-    )
+    drafter = named(arguments.drafter or "draft")
     return speculate(target, drafter, arguments.prompt, k=arguments.k, **settings)
 
 

@@ -16,8 +16,10 @@ from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
 from tinyllm.speculative.acceptance import acceptance_probability, residual
 from tinyllm.speculative.drafters import Drafter, ModelDrafter, Proposal, RunShape
+from tinyllm.tokenizer import checked_ids
 
 MAX_K = 64
+_SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,8 @@ class Round:
     closing: Literal["corrected", "bonus", "stopped"]
     p: Distribution = field(compare=False)  # (len(proposed) + 1, V), the target's
     q: Distribution = field(compare=False)  # (len(proposed), V), the drafter's
-    target_cache_length: int  # tokens the target's cache holds when the round is over
+    target_cache_peak: int  # tokens the target's cache held after the call, rejected ones too
+    target_cache_length: int  # and holds when the round is over
 
 
 def speculate(
@@ -103,8 +106,11 @@ class SpeculativeDecoder:
     ) -> None:
         self.sequence = list(prompt)
         self.cache = target.new_cache(kv_dtype, run.capacity)
+        if not callable(getattr(drafter, "start", None)):
+            raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
         self.draft = drafter.start(prompt, run)
         self._target = target
+        self._vocab_size = run.vocab_size
         self._sampling = run.sampling
         self._stops = stops
         self._sampler = sampler
@@ -115,45 +121,76 @@ class SpeculativeDecoder:
         """Propose, verify in one target call, commit. k = 0 is a plain step."""
         position = len(self.sequence)
         proposal = self.draft.propose(self.sequence, k, self._sampler) if k else Proposal([], [])
-        logits = self._target.forward([self.sequence[-1], *proposal.tokens], self.cache)
+        proposed, q = checked_proposal(proposal, k, self._vocab_size)
+        logits = self._target.forward([self.sequence[-1], *proposed], self.cache)
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
-        accepted, tested = self._accept(proposal, p)
-        tokens = proposal.tokens[:accepted]
+        accepted, tested = self._accept(proposed, q, p)
+        tokens = proposed[:accepted]
         closing: Literal["corrected", "bonus", "stopped"]
         if tokens and tokens[-1] in self._stops:
             closing = "stopped"
-        elif accepted < len(proposal.tokens):
+        elif accepted < len(proposed):
             closing = "corrected"
-            tokens.append(self._sampler.draw(residual(p[accepted], proposal.q[accepted])))
+            tokens.append(self._sampler.draw(residual(p[accepted], q[accepted])))
         else:
             closing = "bonus"
             tokens.append(self._sampler.draw(p[accepted]))
         self.sequence += tokens
         # The call fed the last token and every proposal; what was rejected is forgotten.
-        self.cache.truncate(min(self.cache.length, len(self.sequence) - 1))
+        peak = self.cache.length
+        self.cache.truncate(min(peak, len(self.sequence) - 1))
         self.draft.commit(self.sequence)
         return Round(
             position=position,
-            proposed=tuple(proposal.tokens),
+            proposed=tuple(proposed),
             accepted=accepted,
             tested=tested,
             tokens=tuple(tokens),
             closing=closing,
             p=p,
-            q=np.array(proposal.q).reshape(len(proposal.tokens), p.shape[1]),
+            q=q,
+            target_cache_peak=peak,
             target_cache_length=self.cache.length,
         )
 
-    def _accept(self, proposal: Proposal, p: Distribution) -> tuple[int, int]:
+    def _accept(self, proposed: list[int], q: Distribution, p: Distribution) -> tuple[int, int]:
         """How many proposals are accepted, and how many were tested: up to the first
         rejection, or to an accepted stop token."""
-        for i, (token, q) in enumerate(zip(proposal.tokens, proposal.q, strict=True)):
-            if not q[token] > 0:  # nan too; the rule would accept it
-                raise SettingError(
-                    f"the drafter proposed token {token}, to which its own q gives {q[token]}"
-                )
-            if not self._sampler.accept(acceptance_probability(p[i], q, token)):
+        for i, token in enumerate(proposed):
+            if not self._sampler.accept(acceptance_probability(p[i], q[i], token)):
                 return i, i + 1
             if token in self._stops:
                 return i + 1, i + 1
-        return len(proposal.tokens), len(proposal.tokens)
+        return len(proposed), len(proposed)
+
+
+def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[int], Distribution]:
+    """The tokens of a proposal and their q (len(tokens), V), from any drafter whatsoever.
+
+    SettingError says what is wrong: the exactness of speculative decoding rests on these.
+    """
+    try:
+        tokens = checked_ids(proposal.tokens, vocab_size)
+        q = np.array(proposal.q, np.float64)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise SettingError(f"the drafter gave no proper Proposal: {error}") from error
+    if len(tokens) > k:
+        raise SettingError(f"the drafter proposed {len(tokens)} tokens and was asked for {k}")
+    if not tokens and not q.size:
+        return tokens, q.reshape(0, vocab_size)
+    if q.shape != (len(tokens), vocab_size):
+        raise SettingError(
+            f"the drafter's q has the shape {q.shape}: its {len(tokens)} tokens need "
+            f"{(len(tokens), vocab_size)}, a distribution each"
+        )
+    for i, token in enumerate(tokens):
+        if not q[i, token] > 0:  # nan too; the rule would accept it
+            raise SettingError(
+                f"the drafter proposed token {token}, to which its own q gives {q[i, token]}"
+            )
+    sums = q.sum(axis=1).tolist()
+    if not (q.min() >= 0 and all(abs(total - 1) <= _SUM_TOLERANCE for total in sums)):
+        raise SettingError(
+            f"the drafter's q must hold probabilities that sum to one, not to {sums}"
+        )
+    return tokens, q

@@ -4,15 +4,18 @@ A Drafter holds what is shared between runs (a model); start() gives the state o
 draft sees only the committed sequence, so a rejected token never reaches the next proposal.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from tinyllm.errors import SettingError
+from tinyllm.loading import load_model
 from tinyllm.model import Transformer
 from tinyllm.sampling import Distribution, Sampler, Sampling
+
+DRAFTERS = ("draft", "ngram")  # by name: the shipped draft model, and prompt lookup
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +176,8 @@ class NGramDraft:
         q = np.zeros(self._vocab_size)
         q[token] = 1.0
         return q
+
+
+def named(name: str, load: Callable[[str], Transformer] = load_model) -> Drafter | Transformer:
+    """A drafter by name: "ngram" is prompt lookup, all else a model that `load` finds."""
+    return NGramDrafter() if name == "ngram" else load(name)

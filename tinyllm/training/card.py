@@ -3,8 +3,10 @@
 Every figure is worked out here from the weights and the corpus; none is typed in.
 """
 
+import json
 import platform
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from tinyllm.machine import this_machine
@@ -60,3 +62,12 @@ def model_card(job: Job, parameters: Parameters, command: str, seconds: float) -
         if "sample_text" in card:
             card["sample_text"] |= asdict(agreement(teacher, network, sample))
     return card
+
+
+def trainings_of(folder: Path) -> list[str]:
+    """The commands that made a model, in order, as its card tells; none without a card of ours."""
+    try:
+        trainings = json.loads((folder / "card.json").read_text("utf-8"))["trainings"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return trainings if isinstance(trainings, list) else []

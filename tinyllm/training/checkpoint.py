@@ -7,6 +7,8 @@ so that an interruption leaves the previous one whole. No pickle.
 
 import json
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from safetensors.numpy import load_file, save_file
 from tinyllm.config import ModelConfig
 from tinyllm.errors import CheckpointError
 from tinyllm.loading import load_weights
-from tinyllm.training.parameters import Parameters
+from tinyllm.training.parameters import Array, Parameters
 from tinyllm.training.trainer import Trainer
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -24,9 +26,29 @@ CHECKPOINT = "checkpoint.safetensors"
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
+    with _beside(path) as beside:
+        beside.write_text(text, "utf-8")
+
+
+def _write_arrays(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
+    """Write a safetensors file whole or not at all. CheckpointError when it cannot be."""
+    try:
+        with _beside(path) as beside:
+            save_file(dict(arrays), beside, metadata)
+    except SafetensorError as error:  # a full disk, say
+        raise CheckpointError(f"cannot write {path}: {error}") from error
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A place to write in, which then becomes `path`; on failure nothing is left there."""
     beside = path.with_name(path.name + ".partial")
-    beside.write_text(text, "utf-8")
-    os.replace(beside, path)
+    try:
+        yield beside
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def make_folder(folder: Path) -> None:
@@ -40,9 +62,7 @@ def make_folder(folder: Path) -> None:
 def save_model(folder: Path, parameters: Parameters) -> None:
     """model.safetensors and config.json, which any part of tinyllm can load."""
     folder.mkdir(parents=True, exist_ok=True)
-    beside = folder / "model.safetensors.partial"
-    save_file(dict(parameters.views), beside, metadata={"format": "np"})
-    os.replace(beside, folder / "model.safetensors")
+    _write_arrays(folder / "model.safetensors", parameters.views, {"format": "np"})
     write_text(folder / "config.json", json.dumps(parameters.config.to_json(), indent=2) + "\n")
 
 
@@ -69,9 +89,7 @@ def save_checkpoint(
         "first_moment": trainer.optimiser.first,
         "second_moment": trainer.optimiser.second,
     }
-    beside = folder / (CHECKPOINT + ".partial")
-    save_file(arrays, beside, metadata={"state": json.dumps(state)})
-    os.replace(beside, folder / CHECKPOINT)
+    _write_arrays(folder / CHECKPOINT, arrays, {"state": json.dumps(state)})
 
 
 def read_state(folder: Path) -> dict[str, Any]:

@@ -3,25 +3,26 @@
 import argparse
 import dataclasses
 import json
-import math
 import shlex
 from collections.abc import Callable
-from pathlib import Path
 
 from threadpoolctl import threadpool_limits
 
+from tinyllm import options
 from tinyllm.config import PRESETS
-from tinyllm.errors import SettingError
+from tinyllm.errors import CorpusError, SettingError
 from tinyllm.loading import find_model
-from tinyllm.training.card import model_card
-from tinyllm.training.checkpoint import load_parameters, make_folder, read_state, write_text
-from tinyllm.training.corpus import library_corpus, text_corpus
+from tinyllm.training.card import model_card, trainings_of
+from tinyllm.training.checkpoint import load_parameters, read_state, write_text
+from tinyllm.training.corpus import Corpus, library_corpus, text_corpus
 from tinyllm.training.job import Job
 from tinyllm.training.objectives import DIVERGENCE_UNTIL, Distillation
-from tinyllm.training.run import Run, refuse_used, seconds_per_step
-from tinyllm.training.schedule import Plan
+from tinyllm.training.run import Run, refuse_used, seconds_per_step, trial_folder
+from tinyllm.training.schedule import TOKENS_AT_ONCE, Plan
 from tinyllm.training.uptraining import converted
 
+MOST_MINUTES, MOST_STEPS, MOST_CHARACTERS = 100_000, 1_000_000_000, 2**20
+MOST_RATE = 0.1  # beyond it Adam only diverges
 OVERHEAD = 1.02  # checkpoints and looks at the validation text take about a fiftieth
 
 
@@ -29,22 +30,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `train`."""
     add = parser.add_argument
     add("--preset", choices=list(PRESETS), default="target", help="model shape")
-    add("--out", type=Path, required=True, metavar="DIR", help="folder of the run and the model")
+    path, model, share = options.path, options.model, options.real(0, 1)
+    add("--out", type=path, required=True, metavar="DIR", help="folder of the run and the model")
     length = parser.add_mutually_exclusive_group()
-    length.add_argument("--minutes", type=float, help="measure the speed, then plan that long")
-    length.add_argument("--steps", type=int, help="an exact number of steps")
+    minutes = options.real(0, MOST_MINUTES, above=True)
+    length.add_argument("--minutes", type=minutes, help="measure the speed, then plan that long")
+    steps = options.whole(1, MOST_STEPS)
+    length.add_argument("--steps", type=steps, help="an exact number of steps")
     add("--resume", action="store_true", help="go on with the run in --out")
-    add("--text", type=Path, metavar="FILE", help="learn this text, not the standard library")
-    add("--seed", type=int, default=0, help="the one source of chance")
-    add("--lr", type=float, default=4e-3, help="peak learning rate (default 0.004)")
-    add("--decay", type=float, default=0.05, help="weight decay of the matrices (default 0.05)")
-    add("--batch", type=int, default=2048, help="characters per step (default 2048)")
-    model = "a folder, or the name of a shipped model"
-    add("--init-from", metavar="MODEL", help=f"begin with these weights: {model}")
-    add("--distil-from", metavar="MODEL", help=f"learn this model's probabilities: {model}")
+    add("--text", type=path, metavar="FILE", help="learn this text, not the standard library")
+    add("--seed", type=options.whole(0), default=0, help="the one source of chance")
+    rate = options.real(0, MOST_RATE, above=True)
+    add("--lr", type=rate, default=4e-3, help="peak learning rate (default 0.004)")
+    add("--decay", type=share, default=0.05, help="weight decay of the matrices (default 0.05)")
+    batch = options.whole(TOKENS_AT_ONCE, MOST_CHARACTERS, TOKENS_AT_ONCE)
+    add("--batch", type=batch, default=2048, help="characters per step (default 2048)")
+    which = "a folder, or the name of a shipped model"
+    add("--init-from", type=model, metavar="MODEL", help=f"begin with these weights: {which}")
+    add("--distil-from", type=model, metavar="MODEL", help=f"learn its probabilities: {which}")
     add(
         "--divergence-until",
-        type=float,
+        type=share,
         default=DIVERGENCE_UNTIL,
         metavar="SHARE",
         help="share of a distillation's steps on the divergence, before the rejection rate",
@@ -63,8 +69,8 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
         refuse_used(folder)
     job = _job(arguments)
     if arguments.steps is None and not arguments.resume:
-        make_folder(folder)
-        speed = seconds_per_step(job, folder)
+        with trial_folder(folder):
+            speed = seconds_per_step(job, folder)
         steps = max(1, int(arguments.minutes * 60 / (speed * OVERHEAD)))
         say(f"{speed * 1e3:.1f} ms a step: {steps} steps in {arguments.minutes:g} minutes")
         job = dataclasses.replace(job, plan=dataclasses.replace(job.plan, steps=steps))
@@ -81,11 +87,13 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
 def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], object]) -> None:
     command = command_line(arguments, work.job.plan.steps)
     card = model_card(work.job, work.trainer.parameters, command, work.seconds)
-    if arguments.init_from:
-        before = find_model(arguments.init_from) / "card.json"
-        if before.exists():
-            first = json.loads(before.read_text("utf-8"))
-            card["first_weights"] = {key: first[key] for key in ("command", "validation")}
+    led_here = [
+        earlier
+        for name in (arguments.init_from, arguments.distil_from)
+        if name is not None
+        for earlier in trainings_of(find_model(name))
+    ]
+    card["trainings"] = list(dict.fromkeys([*led_here, command]))
     write_text(work.folder / "card.json", json.dumps(card, indent=2) + "\n")
     nats = card["validation"]["nats_per_character"]
     say(f"{work.folder}: {nats:.3f} nats a character on text the model has not seen")
@@ -99,8 +107,6 @@ def _job(arguments: argparse.Namespace) -> Job:
         steps = int(read_state(arguments.out)["identity"]["plan"]["steps"])
     elif arguments.minutes is None:
         raise SettingError("give --minutes or --steps, or --resume to go on with a run")
-    elif not 0 < arguments.minutes < math.inf:
-        raise SettingError(f"--minutes must be above 0, not {arguments.minutes:g}")
     else:
         steps = 1000
     config = PRESETS[arguments.preset]
@@ -118,7 +124,7 @@ def _job(arguments: argparse.Namespace) -> Job:
     return Job(
         config=config,
         plan=plan,
-        corpus=text_corpus(arguments.text) if arguments.text else library_corpus(),
+        corpus=_corpus(arguments),
         initial=converted(load_parameters(find_model(arguments.init_from)), config)
         if arguments.init_from
         else None,
@@ -127,6 +133,16 @@ def _job(arguments: argparse.Namespace) -> Job:
         else None,
         distillation=Distillation(arguments.divergence_until),
     )
+
+
+def _corpus(arguments: argparse.Namespace) -> Corpus:
+    """The text to learn; what is wrong with it is told under the option's name."""
+    if arguments.text is None:
+        return library_corpus()
+    try:
+        return text_corpus(arguments.text)
+    except CorpusError as error:
+        raise CorpusError(f"--text: {error}") from error
 
 
 def command_line(arguments: argparse.Namespace, steps: int) -> str:

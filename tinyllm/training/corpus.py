@@ -44,8 +44,9 @@ class SourceFile:
 
 
 def path_hash(path: str) -> int:
-    """A number that only the path decides."""
-    return int(hashlib.sha256(path.encode()).hexdigest(), 16)
+    """A number that only the path decides, be its name UTF-8 or not."""
+    name = path.encode("utf-8", "surrogateescape")
+    return int(hashlib.sha256(name).hexdigest(), 16)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,22 +4,19 @@ Every function writes into arrays it is given. Sums over a row or a column are p
 constant vector, which BLAS does faster than a reduction over 96 numbers. Knows no model.
 """
 
-import math
-
 import numpy as np
 
+from tinyllm.config import NORM_EPS
+from tinyllm.layers import GELU_CUBIC, GELU_ROOT
 from tinyllm.training.parameters import Array
 
-EPSILON = 1e-5
-_ROOT = math.sqrt(2.0 / math.pi)
-_CUBIC = 0.044715
 _ROWS = 96  # rows of the hidden layer treated at a time: four arrays of that size fit in L2
 
 
 def layer_norm(
     x: Array, gain: Array, bias: Array, normed: Array, inverse: Array, out: Array
 ) -> None:
-    """out = normed * gain + bias, where normed = (x - mean) / sqrt(variance + 1e-5).
+    """out = normed * gain + bias, where normed = (x - mean) / sqrt(variance + NORM_EPS).
 
     x, normed and out are (T, C), inverse is (T,): normed and inverse are kept for the way back.
     """
@@ -28,7 +25,7 @@ def layer_norm(
     np.subtract(x, mean[:, None], out=normed)
     np.einsum("tc,tc->t", normed, normed, out=inverse)
     inverse /= width
-    inverse += EPSILON
+    inverse += NORM_EPS
     np.sqrt(inverse, out=inverse)
     np.reciprocal(inverse, out=inverse)
     normed *= inverse[:, None]
@@ -77,15 +74,15 @@ def gelu(x: Array, out: Array, slope: Array, scratch: Array) -> None:
         xs, outs, slopes = x[rows], out[rows], slope[rows]
         s = scratch[: len(xs)]
         np.multiply(xs, xs, out=slopes)
-        np.multiply(slopes, _CUBIC * _ROOT, out=s)
-        s += _ROOT
+        np.multiply(slopes, GELU_CUBIC * GELU_ROOT, out=s)
+        s += GELU_ROOT
         s *= xs
         np.tanh(s, out=s)
         s *= 0.5
         s += 0.5
         np.multiply(xs, s, out=outs)
-        slopes *= 6.0 * _CUBIC * _ROOT
-        slopes += 2.0 * _ROOT
+        slopes *= 6.0 * GELU_CUBIC * GELU_ROOT
+        slopes += 2.0 * GELU_ROOT
         slopes *= outs
         np.subtract(1.0, s, out=xs)
         slopes *= xs

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +43,20 @@ def seconds_per_step(job: Job, folder: Path) -> float:
         trainer.optimiser.update(trainer.network.gradients.vector, step)
         times.append(time.perf_counter() - start)
     return float(np.mean(times[4:]))
+
+
+@contextmanager
+def trial_folder(folder: Path) -> Iterator[None]:
+    """A folder to measure in; when that fails or is stopped, what was made and is empty goes."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    make_folder(folder)
+    try:
+        yield
+    except BaseException:
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 @contextmanager

@@ -14,6 +14,8 @@ import numpy as np
 from tinyllm.errors import SettingError
 from tinyllm.training.parameters import Array
 
+TOKENS_AT_ONCE = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -22,7 +24,9 @@ class Plan:
     steps: int
     seed: int = 0
     tokens_per_step: int = 2048  # constant, whatever the context length of the step
-    tokens_at_once: int = 1024  # a micro-batch, small enough for its arrays to stay in cache
+    tokens_at_once: int = (
+        TOKENS_AT_ONCE  # a micro-batch, small enough for its arrays to stay in cache
+    )
     peak_rate: float = 4e-3
     final_fraction: float = 0.02  # of the peak, where the cosine ends
     warm_up: float = 0.01  # share of the steps during which the rate climbs

@@ -13,7 +13,6 @@ import streamlit as st
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments.settings import (
     DEFAULT_PROMPT,
-    DRAFTERS,
     KV_DTYPES,
     KV_HEADS,
     PROMPTS,
@@ -21,6 +20,7 @@ from tinyllm.experiments.settings import (
     RunConfig,
     problem_of,
 )
+from tinyllm.speculative import DRAFTERS
 from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
@@ -129,18 +129,19 @@ _WIDGETS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _wrong_parameters(fields: Sequence[str]) -> list[str]:
-    """Sentences about URL parameters of this page that cannot be; the widgets drop them.
+def _wrong_parameters(fields: Sequence[str]) -> dict[str, str]:
+    """What is wrong with URL parameters of this page, by field; ask before the widgets drop them.
 
-    A prompt is left alone: its text is the visitor's, and the page says what is wrong with it.
+    One prompt is left alone: its text is the visitor's, and the page says what is wrong with it.
     """
-    sentences = []
+    problems = {}
     for field in fields:
-        raw = st.query_params.get(field)
-        problem = problem_of(field, raw) if raw and field != "prompt" else None
-        if problem is not None:
-            sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
-    return sentences
+        given = st.query_params.get_all(field)
+        if given and (field != "prompt" or len(given) > 1):
+            problem = problem_of(field, given)
+            if problem is not None:
+                problems[field] = problem
+    return problems
 
 
 def control_row(
@@ -170,11 +171,11 @@ def control_row(
         for field in more:
             values[field] = _WIDGETS[field]()
     with messages:
-        for sentence in wrong:
-            st.warning(literal(sentence))
-        config = _validated(page, values, fixed)
+        config, good = _validated(page, values, fixed)
+        _warn(page, wrong, config)
     place = st.empty()
-    pressed = bool(st.session_state.pop(_PRESSED, False))
+    # Settings that make no run start none: what was good before stays on the page.
+    pressed = bool(st.session_state.pop(_PRESSED, False)) and good
     try:
         play = state.chosen(page, config, begin, pressed, place if at_once else None)
     except TinyllmError as error:  # a model that is missing or damaged
@@ -183,6 +184,18 @@ def control_row(
     with columns[-1]:
         _buttons(play, at_once)
     return play
+
+
+def _warn(page: str, wrong: Mapping[str, str], config: RunConfig) -> None:
+    """Say what was wrong in the address, until the visitor moves the control concerned."""
+    key = f"_wrong_{page}"
+    said: dict[str, tuple[str, Any]] = st.session_state.get(key, {})
+    said = said | {field: (problem, getattr(config, field)) for field, problem in wrong.items()}
+    still = {field: one for field, one in said.items() if getattr(config, field) == one[1]}
+    st.session_state[key] = still
+    sentence = _("{problem}. This page uses {value}.")
+    for problem, value in still.values():
+        st.warning(literal(sentence.format(problem=problem, value=repr(value))))
 
 
 def _buttons(play: state.Play[Any], at_once: bool) -> None:
@@ -224,8 +237,8 @@ def _halt(play: state.Play[Any]) -> None:
     play.stopped = True
 
 
-def _validated(page: str, values: dict[str, Any], fixed: dict[str, Any]) -> RunConfig:
-    """The settings if they make a run, else the last that did, under a message."""
+def _validated(page: str, values: dict[str, Any], fixed: dict[str, Any]) -> tuple[RunConfig, bool]:
+    """The settings and True if they make a run, else the last that did, under a message."""
     key = f"_good_{page}"
     try:
         config = RunConfig(**{name: value for name, value in values.items() if value is not None})
@@ -238,6 +251,6 @@ def _validated(page: str, values: dict[str, Any], fixed: dict[str, Any]) -> RunC
             sentence = _("{problem}. Shown below is the last run that could be made.")
         problem = str(error)[:1].upper() + str(error)[1:]
         st.error(literal(sentence.format(problem=problem)))
-        return good
+        return good, False
     st.session_state[key] = config
-    return config
+    return config, True

@@ -18,6 +18,8 @@ from tinyllm.speculative import Counters, theory
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
+_YARDSTICK = 32  # positions whose mean key length is each head's measure
+_DARKEST = 2.5  # times that measure
 _MARGIN = {"l": 8, "r": 8, "t": 22, "b": 8}
 
 
@@ -181,15 +183,19 @@ def _times(
 
 
 def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> dict[str, Any]:
-    """A cell for every layer, KV head and position held; empty where nothing is stored yet."""
+    """A cell for every layer, KV head and position held; empty where nothing is stored yet.
+
+    What a shade means is fixed with the first positions, so that a cell keeps its shade while
+    others join it. The few keys that are longer than the scale have its darkest.
+    """
     grid = np.full((head_rows, last), np.nan)
     at = 0
     for row in rows:
         width = row.fill.shape[1]
         grid[:, at : at + width] = row.fill
         at += width
-    if at:
-        grid /= np.nanmean(grid, axis=1, keepdims=True)  # heads differ more than positions do
+    if at:  # heads differ more than positions do
+        grid /= np.nanmean(grid[:, :_YARDSTICK], axis=1, keepdims=True)
     cells = [[None if np.isnan(one) else round(float(one), 2) for one in line] for line in grid]
     names = [
         _("layer {layer}, KV head {head}").format(layer=index // heads + 1, head=index % heads + 1)
@@ -199,13 +205,14 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         "type": "heatmap",
         "z": cells,
         "yaxis": "y2",
-        "zmin": float(np.nanmin(grid)) if at else 0.0,
-        "zmax": float(np.nanmax(grid)) if at else 1.0,
+        "zmin": 0.0,
+        "zmax": _DARKEST,
         "colorscale": [[0, "$0/0.45"], [1, "$0"]],
         "showscale": False,
         "ygap": 1,
         "y": names,
         "hovertemplate": _(
-            "%{y}, position %{x}: key of %{z:.2f} × this head's mean length<extra></extra>"
-        ),
+            "%{{y}}, position %{{x}}: key of %{{z:.2f}} × this head's mean length over the first "
+            "{count} positions<extra></extra>"
+        ).format(count=_YARDSTICK),
     }

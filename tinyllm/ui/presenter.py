@@ -1,7 +1,8 @@
 """Presenter mode: ?present=true hides the navigation and enlarges everything for a stage.
 
 PageDown and PageUp (what a clicker sends) go to the next and previous page, G presses Run and
-S presses Stop. Explanation below the fold stays folded.
+S presses Stop. Explanation below the fold stays folded. The theme is the visitor's: Streamlit sets
+it in the browser alone, as it loads; &embed_options=light_theme in the address makes it light.
 """
 
 import streamlit as st

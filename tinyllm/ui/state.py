@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 import tinyllm
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.model import Transformer
-from tinyllm.speculative import Drafter, NGramDrafter
+from tinyllm.speculative import Drafter, named
 from tinyllm.ui.text import _
 
 Result = TypeVar("Result", bound="Taker")
@@ -47,7 +47,7 @@ def model(name: str) -> Transformer:
 
 def drafter(config: RunConfig) -> Drafter | Transformer:
     """What proposes in a run."""
-    return NGramDrafter() if config.drafter == "lookup" else model("draft")
+    return named(config.drafter, model)
 
 
 class Store(Generic[Result]):

@@ -17,7 +17,6 @@ from tinyllm.tokenizer import ALPHABET
 from tinyllm.ui.plot import FRONTEND
 from tinyllm.ui.text import _
 
-MARKS = ("prompt", "plain", "accepted", "corrected", "bonus", "rejected", "skipped")
 _VISIBLE = {"\n": "⏎", " ": "·"}
 
 _mount = st.components.v2.component(
@@ -31,12 +30,11 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One token of a strip. `place` finds its distributions: (round, index), or None."""
+    """One token of a strip: its mark, and the place of its distributions, (round, index)."""
 
     symbol: str
     mark: str
-    group: int = 0
-    place: tuple[int, int] | None = None
+    place: tuple[int, int]
 
 
 def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
@@ -49,12 +47,12 @@ def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
         event = row.round
         for index, token in enumerate(event.tokens):
             mark: str = "accepted" if index < event.accepted else event.closing
-            strip.append(Piece(ALPHABET[token], mark, number, (number, index)))
+            strip.append(Piece(ALPHABET[token], mark, (number, index)))
         if event.closing != "corrected":
             continue
         for index in range(event.accepted, len(event.proposed)):
             mark = "rejected" if index == event.accepted else "skipped"
-            strip.append(Piece(ALPHABET[event.proposed[index]], mark, number, (number, index)))
+            strip.append(Piece(ALPHABET[event.proposed[index]], mark, (number, index)))
     return strip
 
 
@@ -75,9 +73,8 @@ def strip_html(tokens: Sequence[Piece]) -> str:
     for number, piece in enumerate(tokens):
         shown = escape(_VISIBLE.get(piece.symbol, piece.symbol))
         classes = f"t t-{piece.mark}" + (" ws" if piece.symbol in _VISIBLE else "")
-        break_after = "<br>" if piece.symbol == "\n" and piece.mark in ("prompt", "plain") else ""
-        span = f'<span class="{classes}" data-n="{number}">{shown}</span>{break_after}'
-        groups.setdefault(piece.group, []).append(span)
+        span = f'<span class="{classes}" data-n="{number}">{shown}</span>'
+        groups.setdefault(piece.place[0], []).append(span)
     return " ".join(f'<span class="r">{"".join(spans)}</span>' for spans in groups.values())
 
 
@@ -94,16 +91,13 @@ def details(tokens: Sequence[Piece], rows: Sequence[RoundRow]) -> list[Any]:
     names = mark_names()
     found: list[Any] = []
     for piece in tokens:
-        if piece.place is None:
-            found.append(None)
-            continue
         event = rows[piece.place[0]].round
         top = [
             [_VISIBLE.get(one.symbol, one.symbol), round(one.p, 4), one.q and round(one.q, 4)]
             for one in choices(event, piece.place[1])
         ]
         place = event.position + piece.place[1]
-        found.append([names.get(piece.mark, piece.mark), place, piece.symbol, top])
+        found.append([names[piece.mark], place, piece.symbol, top])
     return found
 
 
