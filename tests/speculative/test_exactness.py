@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tests.speculative.enumeration import largest_difference, law
+from tinyllm.experiments.enumeration import largest_difference, law
 from tinyllm.generation import generate
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import ModelDrafter, NGramDrafter, speculate

@@ -1,0 +1,87 @@
+"""bench call-cost: what a target call costs by its number of tokens, and what a draft call costs.
+
+Speculation pays when checking n tokens in one call costs much less than n calls. All calls are
+timed in turn behind the same cached text; a cost in steps is the ratio to the target's
+one-token call of the same turn.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+
+from tinyllm.experiments.prompts import validation_text
+from tinyllm.experiments.timing import Spread
+from tinyllm.model import Transformer
+
+WIDTHS = (1, 2, 3, 5, 9, 17)  # tokens of a target call
+CACHED = 100  # tokens before the call
+TURNS = 51
+CALLS = 4  # in a turn, one after the other; short, so that few are interrupted
+
+
+@dataclass(frozen=True, slots=True)
+class CallCost:
+    """One kind of call."""
+
+    model: str  # its name
+    role: str  # "target" or "draft"
+    tokens: int  # n, fed in one call
+    milliseconds: Spread
+    steps: Spread  # T(n) / T(1) of the target; for the draft this is c
+
+
+def call_costs(
+    target: Transformer,
+    draft: Transformer,
+    widths: Sequence[int] = WIDTHS,
+    turns: int = TURNS,
+    kv_dtype: str = "float32",
+) -> Iterator[CallCost]:
+    """The target's calls by width, then the draft's one-token call. `widths` begins with 1."""
+    cases = [(target, "target", width) for width in widths] + [(draft, "draft", 1)]
+    seconds = _in_turn([(model, width) for model, _, width in cases], turns, kv_dtype)
+    steps = seconds[0]
+    for (model, role, width), times in zip(cases, seconds, strict=True):
+        yield CallCost(
+            model.name,
+            role,
+            width,
+            Spread.of(1000 * one for one in times),
+            Spread.of(one / step for one, step in zip(times, steps, strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """The medians, in target steps, as the theory takes them."""
+
+    c: float  # of a draft call
+    verification: Mapping[int, float]  # n -> T(n) / T(1)
+
+    @classmethod
+    def of(cls, rows: Sequence[CallCost]) -> "Costs":
+        """From one run of call_costs."""
+        (c,) = (row.steps.median for row in rows if row.role == "draft")
+        targets = (row for row in rows if row.role == "target")
+        return cls(c, {row.tokens: row.steps.median for row in targets})
+
+
+def _in_turn(
+    cases: Sequence[tuple[Transformer, int]], turns: int, kv_dtype: str
+) -> list[list[float]]:
+    """Seconds a call, for each case one figure a turn; a first turn is not counted."""
+    fed = cases[0][0].tokenizer.encode(validation_text()[: CACHED + max(n for _, n in cases)])
+    caches = [model.new_cache(kv_dtype, len(fed)) for model, _ in cases]
+    for (model, _), cache in zip(cases, caches, strict=True):
+        model.forward(fed[:CACHED], cache, rows=0)
+    seconds: list[list[float]] = [[] for _ in cases]
+    for turn in range(turns + 1):
+        for (model, width), cache, times in zip(cases, caches, seconds, strict=True):
+            new = fed[CACHED : CACHED + width]
+            start = perf_counter()
+            for _ in range(CALLS):
+                model.forward(new, cache)
+                cache.truncate(CACHED)
+            if turn:
+                times.append((perf_counter() - start) / CALLS)
+    return seconds

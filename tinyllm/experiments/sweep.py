@@ -1,0 +1,172 @@
+"""bench speculative: when drafting wins, over k and temperature.
+
+Every cell decodes the same prompts speculatively and is timed in turn with the engine's plain
+decoding of that prompt. Beside the measured speed-up stand what the theory makes of the cell's
+acceptance rate: with a verification that costs one step, and with what it was measured to cost.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs, call_costs
+from tinyllm.experiments.prompts import validation_prompts
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.timing import Spread, timed
+from tinyllm.generation import generate
+from tinyllm.model import Transformer
+from tinyllm.speculative import Counters, Round, speculate, theory
+
+KS = (1, 2, 3, 4, 6, 8)
+TEMPERATURES = (0.0, 0.7, 1.0)
+REPEATS = 3  # times through the prompts
+SETTINGS = RunConfig(tokens=96)
+Place = tuple[float, int]  # temperature, k
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """One cell: k at a temperature, over all prompts decoded so far."""
+
+    temperature: float
+    k: int
+    alpha: float  # accepted / tested
+    accepted_per_proposed: float
+    tokens_per_call: float
+    equation_1: float  # at this alpha
+    ideal_flat: float  # Theorem 3.8: speed-up if a verification cost one step
+    ideal_measured: float  # with the verification's measured cost
+    speedup: Spread  # of passes through the prompts
+    plain_tokens_per_second: float
+    identical: bool | None  # to greedy plain decoding; None above temperature 0
+    prompts: int  # in the largest pass
+
+
+@dataclass(slots=True)
+class _Pass:
+    """One time through the prompts: seconds of both ways to decode them."""
+
+    speculative: float = 0.0
+    plain: float = 0.0
+    prompts: int = 0
+
+
+@dataclass(slots=True)
+class _Cell:
+    """What was measured at one place so far."""
+
+    counters: Counters = field(default_factory=Counters)
+    passes: list[_Pass] = field(default_factory=list)
+    identical: bool = True
+
+    def row(self, place: Place, costs: Costs) -> SweepRow:
+        temperature, k = place
+        counters = self.counters
+        alpha = counters.acceptance_rate or 0.0
+        plain = sum(one.plain for one in self.passes)
+        return SweepRow(
+            temperature=temperature,
+            k=k,
+            alpha=alpha,
+            accepted_per_proposed=counters.accepted_per_proposed or 0.0,
+            tokens_per_call=counters.tokens_per_call or 0.0,
+            equation_1=theory.tokens_per_call(alpha, k),
+            ideal_flat=theory.improvement(alpha, k, costs.c),
+            ideal_measured=theory.forecast(alpha, k, costs.c, costs.verification.__getitem__),
+            speedup=Spread.of(one.plain / one.speculative for one in self.passes),
+            plain_tokens_per_second=counters.emitted / plain,
+            identical=None if temperature else self.identical,
+            prompts=max(one.prompts for one in self.passes),
+        )
+
+
+def sweep(
+    target: Transformer,
+    draft: Transformer,
+    costs: Costs,
+    prompts: Sequence[str],
+    config: RunConfig = SETTINGS,
+    temperatures: Sequence[float] = TEMPERATURES,
+    ks: Sequence[int] = KS,
+    repeats: int = REPEATS,
+) -> Iterator[SweepRow]:
+    """A cell's row, up to date, whenever one more prompt was decoded in it.
+
+    The prompts are the outer loop, so that the whole map is there after the first of them, and a
+    machine that slows down slows all cells. Of `config` tokens, seed, filters and KV dtype count.
+    """
+    cells: Mapping[Place, _Cell] = {(t, k): _Cell() for t in temperatures for k in ks}
+    for repeat in range(repeats):
+        for cell in cells.values():
+            cell.passes.append(_Pass())
+        for prompt in prompts:
+            for temperature in temperatures:
+                sampling = config.with_(temperature=temperature).sampling
+                settings = sampling | {
+                    "seed": config.seed + repeat,
+                    "max_new_tokens": config.tokens,
+                    "kv_dtype": config.kv_dtype,
+                }
+                plain = list(timed(partial(generate, target, prompt, **settings)))
+                text = [token.id for token, _ in plain]
+                for k in ks:
+                    cell = cells[temperature, k]
+                    begin = partial(speculate, target, draft, prompt, k=k, **settings)
+                    _decode(cell, text, sum(seconds for _, seconds in plain), begin)
+                    yield cell.row((temperature, k), costs)
+
+
+def _decode(
+    cell: _Cell, text: Sequence[int], plain: float, begin: Callable[[], Iterator[Round]]
+) -> None:
+    """Decode one prompt speculatively into a cell; `plain` seconds made `text`."""
+    made: list[int] = []
+    current = cell.passes[-1]
+    for event, seconds in timed(begin):
+        cell.counters = cell.counters.add(event)
+        made += event.tokens
+        current.speculative += seconds
+    current.plain += plain
+    current.prompts += 1
+    cell.identical = cell.identical and made == list(text)
+
+
+def cells(target: Transformer, draft: Transformer) -> Iterator[SweepRow]:
+    """The finished cells at the article's settings, a temperature at a time."""
+    prompts = validation_prompts()
+    costs = Costs.of(list(call_costs(target, draft, _widths(KS))))
+    for temperature in TEMPERATURES:
+        last = {}
+        for row in sweep(target, draft, costs, prompts, temperatures=(temperature,)):
+            last[row.k] = row
+        yield from last.values()
+
+
+@dataclass(slots=True)
+class SweepRecord:
+    """What a watched sweep has given so far."""
+
+    costs: list[CallCost] = field(default_factory=list)
+    rows: dict[Place, SweepRow] = field(default_factory=dict)
+
+    def take(self, event: CallCost | SweepRow) -> bool:
+        """Take one event in; True for a cell."""
+        if isinstance(event, CallCost):
+            self.costs.append(event)
+            return False
+        self.rows[event.temperature, event.k] = event
+        return True
+
+
+def watch(
+    config: RunConfig, target: Transformer, draft: Transformer
+) -> Iterator[CallCost | SweepRow]:
+    """The costs of calls, then the cells as they fill and sharpen."""
+    costs = list(call_costs(target, draft, _widths(KS), kv_dtype=config.kv_dtype))
+    yield from costs
+    yield from sweep(target, draft, Costs.of(costs), validation_prompts(), config)
+
+
+def _widths(ks: Sequence[int]) -> list[int]:
+    """The article's widths, and every k + 1, so that no cost is interpolated."""
+    return sorted({*WIDTHS, *(k + 1 for k in ks)})
