@@ -7,8 +7,8 @@ as soon as it is measured; to stop, do not ask for the next one.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tinyllm.experiments import decode
-from tinyllm.experiments.rows import Row
+from tinyllm.experiments import call_cost, decode, exactness, pitfalls, sweep
+from tinyllm.experiments.rows import Row, flat
 from tinyllm.experiments.timing import Spread
 from tinyllm.loading import MODELS, load_model, load_weights
 
@@ -36,9 +36,38 @@ def _decode() -> Iterator[Row]:
         yield decode.Figure(name, "logit", worst, at_most=bound).row()
 
 
+def _exactness() -> Iterator[Row]:
+    """The article's three prefixes, 200,000 draws each."""
+    return map(flat, exactness.exactness(load_model("target"), load_model("draft")))
+
+
+def _call_cost() -> Iterator[Row]:
+    """The target's calls by width, then the draft's."""
+    return map(flat, call_cost.call_costs(load_model("target"), load_model("draft")))
+
+
+def _speculative() -> Iterator[Row]:
+    """Every k at every temperature."""
+    return map(flat, sweep.cells(load_model("target"), load_model("draft")))
+
+
+def _pitfalls() -> Iterator[Row]:
+    """Every fault beside what is right."""
+    target = load_model("target")
+    weights = load_weights(MODELS / target.name, target.config)
+    bench = pitfalls.Bench(target, load_model("draft"), weights)
+    return (flat(row) for row, _seen in pitfalls.measured(bench))
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         Experiment("decode", "the engine's calls against a plain reference engine", _decode),
+        Experiment(
+            "exactness", "the acceptance rule's output law against the target's", _exactness
+        ),
+        Experiment("call-cost", "target calls of several tokens, and a draft call", _call_cost),
+        Experiment("speculative", "speed-up over k and temperature, against theory", _speculative),
+        Experiment("pitfalls", "known faults done on purpose, beside what is right", _pitfalls),
     )
 }

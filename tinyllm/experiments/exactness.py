@@ -92,7 +92,8 @@ def drawn(p: Distribution, uniforms: NDArray[np.float64]) -> Tokens:
     """sampling.inverse_cdf of many uniform numbers at once."""
     cumulated = p.cumsum()
     tokens = cumulated.searchsorted(uniforms * cumulated[-1], side="right")
-    return np.where(tokens < len(p), tokens, np.flatnonzero(p)[-1])
+    found: Tokens = np.where(tokens < len(p), tokens, np.flatnonzero(p)[-1])
+    return found
 
 
 def speculative_draws(

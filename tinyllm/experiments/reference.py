@@ -45,14 +45,24 @@ def gelu(x: Array) -> Array:
     return activated
 
 
+def causal_mask(n_new: int, start: int, dtype: np.dtype) -> Array:
+    """(T, S + T), added to the scores: new token i may see positions up to start + i."""
+    mask: Array = np.triu(np.full((n_new, start + n_new), -1e9, dtype), start + 1)
+    return mask
+
+
 def plain_forward(
-    weights: Mapping[str, Array], config: ModelConfig, tokens: Sequence[int], cache: PlainCache
+    weights: Mapping[str, Array],
+    config: ModelConfig,
+    tokens: Sequence[int],
+    cache: PlainCache,
+    mask: Array | None = None,
 ) -> Array:
-    """Logits (T, V) of T new tokens, which are appended to the cache."""
+    """Logits (T, V) of T new tokens, which are appended to the cache. The mask is causal."""
     n_new, start = len(tokens), cache.n
     stop = start + n_new
-    # New token i may see positions up to start + i.
-    mask = np.triu(np.full((n_new, stop), -1e9, weights["wte.weight"].dtype), start + 1)
+    if mask is None:
+        mask = causal_mask(n_new, start, weights["wte.weight"].dtype)
 
     def heads(rows: Array) -> Array:
         return rows.reshape(n_new, config.n_head, config.head_dim).transpose(1, 0, 2)
