@@ -20,6 +20,7 @@ from tinyllm.speculative import Counters, Round, speculate, theory
 KS = (1, 2, 3, 4, 6, 8)
 TEMPERATURES = (0.0, 0.7, 1.0)
 REPEATS = 3  # times through the prompts
+WATCHED_TURNS = 15  # of the calls, when a visitor waits
 SETTINGS = RunConfig(tokens=96)
 Place = tuple[float, int]  # temperature, k
 
@@ -146,24 +147,24 @@ def cells(target: Transformer, draft: Transformer) -> Iterator[SweepRow]:
 class SweepRecord:
     """What a watched sweep has given so far."""
 
-    costs: list[CallCost] = field(default_factory=list)
+    costs: tuple[CallCost, ...] = ()
     rows: dict[Place, SweepRow] = field(default_factory=dict)
 
-    def take(self, event: CallCost | SweepRow) -> bool:
-        """Take one event in; True for a cell."""
-        if isinstance(event, CallCost):
-            self.costs.append(event)
-            return False
-        self.rows[event.temperature, event.k] = event
+    def take(self, event: tuple[CallCost, ...] | SweepRow) -> bool:
+        """Take one event in; each is worth drawing."""
+        if isinstance(event, SweepRow):
+            self.rows[event.temperature, event.k] = event
+        else:
+            self.costs = event
         return True
 
 
 def watch(
     config: RunConfig, target: Transformer, draft: Transformer
-) -> Iterator[CallCost | SweepRow]:
-    """The costs of calls, then the cells as they fill and sharpen."""
-    costs = list(call_costs(target, draft, _widths(KS), kv_dtype=config.kv_dtype))
-    yield from costs
+) -> Iterator[tuple[CallCost, ...] | SweepRow]:
+    """The costs of all calls, then the cells as they fill and sharpen."""
+    costs = tuple(call_costs(target, draft, _widths(KS), WATCHED_TURNS, config.kv_dtype))
+    yield costs
     yield from sweep(target, draft, Costs.of(costs), validation_prompts(), config)
 
 

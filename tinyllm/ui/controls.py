@@ -25,7 +25,8 @@ from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
 
-_WIDTHS = {"kv_dtype": 2.5, "kv_heads": 1.75}  # of columns; sliders take 2.1
+_WIDTHS = {"kv_dtype": 2.5, "kv_heads": 1.75, "prompt": 4.2}  # of columns; sliders take 2.1
+_ROW_HEIGHT = 68  # the least that Streamlit gives a text area
 _PRESSED = "_pressed_run"
 _BIND: dict[str, Any] = {"bind": "query-params"}
 
@@ -86,9 +87,15 @@ def _set_prompt(name: str) -> None:
     st.session_state["prompt"] = PROMPTS[name]
 
 
-def _prompt() -> Any:
+def _prompt_box(height: int) -> Any:
     text = _("Printable ASCII and line breaks; the models learnt from Python source code.")
-    value = st.text_area(_("Prompt"), DEFAULT_PROMPT, key="prompt", height=110, help=text, **_BIND)
+    return st.text_area(
+        _("Prompt"), DEFAULT_PROMPT, key="prompt", height=height, help=text, **_BIND
+    )
+
+
+def _prompt() -> Any:
+    value = _prompt_box(110)
     with st.container(horizontal=True, gap="small"):
         for name in PROMPTS:
             st.button(name, key=f"_prompt_{name}", on_click=_set_prompt, args=(name,))
@@ -166,8 +173,10 @@ def control_row(
     columns = st.columns(widths, vertical_alignment="bottom")
     for column, field in zip(columns, main, strict=False):
         with column:
-            values[field] = _WIDGETS[field]()
-    with columns[-2], st.popover(_("Prompt etc."), width="stretch"):
+            in_row = field == "prompt"  # where there is no room for sample prompts below it
+            values[field] = _prompt_box(_ROW_HEIGHT) if in_row else _WIDGETS[field]()
+    label = _("Prompt etc.") if "prompt" in more else _("More")
+    with columns[-2], st.popover(label, width="stretch"):
         for field in more:
             values[field] = _WIDGETS[field]()
     with messages:
@@ -211,6 +220,21 @@ def _buttons(play: state.Play[Any], at_once: bool) -> None:
                 args=(play,),
                 key="_stop",
             )
+
+
+def choose(field: str, label: str, options: Sequence[str], help_text: str) -> str:
+    """A choice that is no setting of a run; the address carries its text as `field`.
+
+    A text in the address that is none of the options is said.
+    """
+    raw = st.query_params.get(field)
+    messages = st.container()
+    if raw is not None and raw not in options:
+        sentence = _("{field} must be one of {options}, not {raw}. The address was corrected.")
+        listed = ", ".join(options)
+        said = sentence.format(field=field, options=listed, raw=repr(raw[:40]))
+        messages.warning(literal(said))
+    return str(st.selectbox(label, options, key=field, help=help_text, **_BIND))
 
 
 def try_this(ideas: Mapping[str, RunConfig]) -> None:

@@ -20,10 +20,10 @@ from tinyllm.ui.text import _
 
 _YARDSTICK = 32  # positions whose mean key length is each head's measure
 _DARKEST = 2.5  # times that measure
-_MARGIN = {"l": 8, "r": 8, "t": 22, "b": 8}
+MARGIN = {"l": 8, "r": 8, "t": 22, "b": 8}
 
 
-def _heading(text: str, y: float) -> dict[str, Any]:
+def heading(text: str, y: float) -> dict[str, Any]:
     """A panel's title at its upper left corner."""
     place = {"xref": "paper", "yref": "paper", "x": 0, "y": y, "xanchor": "left"}
     return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
@@ -55,16 +55,16 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
     ]
     data[1]["yaxis"], data[2]["yaxis"] = "y2", "y3"
     layout = {
-        "margin": _MARGIN,
+        "margin": MARGIN,
         "hovermode": "x unified",
         "xaxis": {"range": [0, config.tokens], "title": {"text": _("tokens made")}, "anchor": "y3"},
         "yaxis": {"domain": [0.74, 1], "range": [0, 1.05], "tickformat": ".0%", "nticks": 3},
         "yaxis2": {"domain": [0.37, 0.63], "range": [0, config.k + 1.2], "nticks": 4},
         "yaxis3": {"domain": [0, 0.26], "range": [empty * 0.97, full * 1.03], "nticks": 3},
         "annotations": [
-            _heading(_("Acceptance rate (accepted / tested)"), 1),
-            _heading(_("Tokens per target call"), 0.63),
-            _heading(_("Target's KV cache, KiB"), 0.26),
+            heading(_("Acceptance rate (accepted / tested)"), 1),
+            heading(_("Tokens per target call"), 0.63),
+            heading(_("Target's KV cache, KiB"), 0.26),
         ],
     }
     return {"data": data, "layout": layout}
@@ -91,11 +91,11 @@ def curve_figure(record: Record, k: int) -> Figure:
     }
     top = max([2.0, *curve, *(y for y in (*measured["y"], here) if y is not None)])
     layout = {
-        "margin": _MARGIN,
+        "margin": MARGIN,
         "xaxis": {"title": {"text": _("k, proposals a round")}, "dtick": 1, "range": [0.6, 8.4]},
         "yaxis": {"range": [0, top * 1.12]},
         "legend": {"x": 0.98, "y": 0.03, "xanchor": "right", "yanchor": "bottom"},
-        "annotations": [_heading(_("Tokens per target call, by k"), 1)],
+        "annotations": [heading(_("Tokens per target call, by k"), 1)],
     }
     return {"data": [formula, measured, this_run], "layout": layout}
 
@@ -127,7 +127,7 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
     ]
     slowest = max((row.uncached.high for row in rows), default=1e-3) * 1000
     layout = {
-        "margin": _MARGIN,
+        "margin": MARGIN,
         "hovermode": "closest",
         "showlegend": True,
         "legend": {"x": 0.01, "y": 0.97, "yanchor": "top", "bgcolor": "$background/0.6"},
@@ -149,8 +149,8 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
             "showgrid": False,
         },
         "annotations": [
-            _heading(_("Time of one step"), 1),
-            _heading(_("The cache filling up, by layer and KV head"), 0.29),
+            heading(_("Time of one step"), 1),
+            heading(_("The cache filling up, by layer and KV head"), 0.29),
         ],
     }
     return {"data": data, "layout": layout}

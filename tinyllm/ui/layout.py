@@ -15,7 +15,7 @@ from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
 from tinyllm.ui.chart_export import chart_export
 from tinyllm.ui.state import Play
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, format_count
 
 SOURCES = (
     _(
@@ -61,17 +61,30 @@ def notice(sentence: str) -> None:
 
 def timing(play: Play[Any], repeats: int) -> None:
     """How and when the times on this page were measured."""
+    sentence = _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.")
+    _progress(play, sentence, repeats=repeats)
+
+
+def drawn(play: Play[Any], draws: int) -> None:
+    """How and when the samples on this page were drawn."""
+    sentence = _("{draws} draws with seed {seed} at {clock}. {machine}.")
+    _progress(play, sentence, draws=format_count(draws), seed=play.config.seed)
+
+
+def checked(play: Play[Any]) -> None:
+    """When what this page shows was tried; nothing is timed."""
+    _progress(play, _("Tried at {clock} with seed {seed}. {machine}."), seed=play.config.seed)
+
+
+def _progress(play: Play[Any], finished: str, **words: object) -> None:
+    """Where a run stands; `finished` is the sentence for one that came to its end."""
     if play.stopped:
-        st.caption(_("Stopped. Run begins again at the first token."))
-        return
-    if play.running:
+        st.caption(_("Stopped. Run begins again at the start."))
+    elif play.running:
         st.caption(_("Measuring in turn ..."))
-        return
-    st.caption(
-        _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.").format(
-            clock=f"{play.began:%H:%M:%S}", repeats=repeats, machine=this_machine()
-        )
-    )
+    else:
+        clock = f"{play.began:%H:%M:%S}"
+        st.caption(finished.format(clock=clock, machine=this_machine(), **words))
 
 
 def speculative_tiles(record: Record) -> None:

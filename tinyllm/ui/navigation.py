@@ -49,6 +49,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
     _("Make fewer calls"): (
         Entry("speculative", _("Speculative decoding")),
         Entry("exactness", _("Exactness")),
+        Entry("sweep", _("When it wins")),
         Entry("drafters", _("Drafters")),
     ),
     _("Tools"): (

@@ -19,6 +19,8 @@ from threadpoolctl import threadpool_limits
 
 import tinyllm
 from tinyllm.experiments.settings import RunConfig
+from tinyllm.layers import Array
+from tinyllm.loading import MODELS, load_weights
 from tinyllm.model import Transformer
 from tinyllm.speculative import Drafter, named
 from tinyllm.ui.text import _
@@ -43,6 +45,12 @@ def model(name: str) -> Transformer:
     """A shipped model, loaded once for all sessions; its weights are read-only."""
     one_thread()
     return tinyllm.load_model(name)
+
+
+@st.cache_resource(show_spinner=False)
+def stored_weights(name: str) -> dict[str, Array]:
+    """A shipped model's weights as they are stored, for the plain engine."""
+    return load_weights(MODELS / name, model(name).config)
 
 
 def drafter(config: RunConfig) -> Drafter | Transformer:

@@ -15,9 +15,8 @@ import streamlit as st
 from tinyllm.experiments.speculative import RoundRow, choices
 from tinyllm.tokenizer import ALPHABET
 from tinyllm.ui.plot import FRONTEND
-from tinyllm.ui.text import _
+from tinyllm.ui.text import VISIBLE, _, visible
 
-_VISIBLE = {"\n": "⏎", " ": "·"}
 
 _mount = st.components.v2.component(
     "tinyllm_strip",
@@ -71,8 +70,8 @@ def strip_html(tokens: Sequence[Piece]) -> str:
     """The strip's HTML: groups (rounds) of spans, with spaces between so that lines wrap."""
     groups: dict[int, list[str]] = {}
     for number, piece in enumerate(tokens):
-        shown = escape(_VISIBLE.get(piece.symbol, piece.symbol))
-        classes = f"t t-{piece.mark}" + (" ws" if piece.symbol in _VISIBLE else "")
+        shown = escape(visible(piece.symbol))
+        classes = f"t t-{piece.mark}" + (" ws" if piece.symbol in VISIBLE else "")
         span = f'<span class="{classes}" data-n="{number}">{shown}</span>'
         groups.setdefault(piece.place[0], []).append(span)
     return " ".join(f'<span class="r">{"".join(spans)}</span>' for spans in groups.values())
@@ -93,7 +92,7 @@ def details(tokens: Sequence[Piece], rows: Sequence[RoundRow]) -> list[Any]:
     for piece in tokens:
         event = rows[piece.place[0]].round
         top = [
-            [_VISIBLE.get(one.symbol, one.symbol), round(one.p, 4), one.q and round(one.q, 4)]
+            [visible(one.symbol), round(one.p, 4), one.q and round(one.q, 4)]
             for one in choices(event, piece.place[1])
         ]
         place = event.position + piece.place[1]

@@ -8,8 +8,18 @@ import re
 
 from tinyllm.quantities import format_bytes, format_count, format_rate, format_seconds
 
-__all__ = ["_", "format_bytes", "format_count", "format_rate", "format_seconds", "literal"]
+__all__ = [
+    "VISIBLE",
+    "_",
+    "format_bytes",
+    "format_count",
+    "format_rate",
+    "format_seconds",
+    "literal",
+    "visible",
+]
 
+VISIBLE = {"\n": "⏎", " ": "·"}
 _MOST_QUOTED = 400  # characters
 _catalogue = gettext.translation("tinyllm", fallback=True)
 
@@ -27,3 +37,8 @@ def literal(text: str) -> str:
     if len(text) > _MOST_QUOTED:
         text = text[:_MOST_QUOTED] + " ..."
     return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|$:~])", r"\\\1", text)
+
+
+def visible(symbol: str) -> str:
+    """A symbol of the alphabet with a sign where it has no ink."""
+    return VISIBLE.get(symbol, symbol)

@@ -80,7 +80,8 @@ def verify_without_mask(bench: Bench, proposed: Sequence[int]) -> Array:
     """Verifies proposals that all see each other, and so the answer to their own question."""
     config, prompt = bench.target.config, bench.prompt_tokens
     cache = PlainCache(config, len(prompt) + len(proposed))
-    plain_forward(bench.weights, config, prompt[:-1], cache)
+    if len(prompt) > 1:
+        plain_forward(bench.weights, config, prompt[:-1], cache)
     blind = np.zeros((1, 1), np.float32)  # nothing is hidden
     return plain_forward(bench.weights, config, [prompt[-1], *proposed], cache, blind)
 

@@ -1,0 +1,104 @@
+"""Pitfalls: known faults of caches and speculation, each done on purpose beside what is right."""
+
+import inspect
+
+import streamlit as st
+
+from tinyllm.experiments.pitfalls import PITFALLS, PROMPT, Bench, laws, measured
+from tinyllm.experiments.pitfalls.loop import Loop
+from tinyllm.experiments.rows import flat
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.ui import controls, layout, pitfalls, state
+from tinyllm.ui.navigation import ensure_entry
+from tinyllm.ui.plot import plot
+from tinyllm.ui.text import _
+
+ensure_entry()
+PAGE = "pitfalls"
+HEIGHT = 180
+
+
+def begin(config: RunConfig) -> state.Play[pitfalls.PitfallRecord]:
+    """All pitfalls, the one that is looked at first."""
+    bench = Bench(
+        state.model("target"),
+        state.model("draft"),
+        state.stored_weights("target"),
+        config.prompt,
+        config.k,
+        config.tokens,
+        config.seed,
+    )
+    order = [name, *(other for other in PITFALLS if other != name)]
+    return state.Play(config, measured(bench, order), pitfalls.PitfallRecord())
+
+
+def show() -> None:
+    """Everything that moves: the two results of the chosen pitfall."""
+    record = state.step(PAGE, play)
+    if name not in record.seen:
+        layout.notice(_("This pitfall is being measured; another one came first."))
+        return
+    row, seen = record.seen[name]
+    st.markdown(f"**{pitfalls.title(name)}.** {row.measure}:")
+    results = {_("Done wrong"): row.wrong, _("Right"): row.right}
+    for column, (heading, result) in zip(st.columns(2), results.items(), strict=True):
+        with column:
+            st.caption(heading)
+            st.code(result, language=None, wrap_lines=True)
+    if seen.texts is not None:
+        texts = seen.texts
+        for column, tokens in zip(st.columns(2), (texts.wrong, texts.right), strict=True):
+            column.html(pitfalls.text_html(config.prompt, tokens, texts.first_difference))
+        st.caption(pitfalls.difference(texts))
+    elif seen.bars is not None:
+        plot(pitfalls.bars_figure(seen.bars), "bars", alt=pitfalls.bars_alt(row), height=HEIGHT)
+    layout.notice(pitfalls.finding(name))
+    st.caption(_("What the engine says or does"))
+    st.code(row.engine, language=None, wrap_lines=True)
+
+
+layout.heading(
+    _("{count} ways to get it wrong, each done on purpose beside what is right").format(
+        count=len(PITFALLS)
+    )
+)
+names = {pitfalls.option(name): name for name in PITFALLS}
+choice, settings = st.columns([1, 2.4], vertical_alignment="bottom")
+with choice:
+    help_text = _("The first five are those of the article; the others were seen in engines.")
+    name = names[controls.choose("pitfall", _("Pitfall"), list(names), help_text)]
+with settings:
+    play = controls.control_row(PAGE, ("k", "tokens"), ("prompt", "seed"), begin, temperature=0.0)
+config = play.config
+state.ticking(show, play)
+layout.checked(play)
+fault, right = st.columns(2)
+for column, heading, item in (
+    (fault, _("The fault's code"), PITFALLS[name].fault),
+    (right, _("The code that has it right"), PITFALLS[name].right),
+):
+    with column:
+        st.caption(f"{heading}: `{item.__module__}.{item.__qualname__}`")
+        st.code(inspect.getsource(item), language="python", height=240)
+
+controls.try_this(
+    {
+        _("Twice as far: k = 8"): RunConfig(k=8),
+        _("A longer text: 192 tokens"): RunConfig(tokens=192),
+        _("Another prompt"): RunConfig(prompt=PROMPT),
+    }
+)
+layout.below(
+    reading=_(
+        "A fault lives in a copy of the step that is wrong on purpose; the engine itself has no "
+        "switch for it. Laws are exact: every branch of a step is taken with its probability, "
+        "for a target p = (0.6, 0.3, 0.1) and a drafter q = (0.5, 0.2, 0.3). Texts are greedy, "
+        "so that one token's difference is a fault and no chance."
+    ),
+    formula=(),
+    code=(Loop, laws.right_step, laws.exact_law),
+    sources=layout.SOURCES[:2],
+    export={"pitfalls": [flat(row) for row, _seen in play.result.seen.values()]},
+    settings=config,
+)
