@@ -56,14 +56,22 @@ def show() -> None:
 
 layout.heading(_("A drafter changes the speed, never the law of the output"))
 play = controls.control_row(
-    PAGE, ("prompt", "temperature"), ("kv_heads", "seed", "top_k", "top_p"), begin, tokens=8
+    PAGE,
+    ("prompt", "temperature"),
+    ("kv_heads", "seed", "top_k", "top_p"),
+    begin,
+    prompt=PREFIXES[1],
+    tokens=8,
 )
 config, record = play.config, play.result
 state.ticking(show, play)
 layout.drawn(play, CHECKPOINTS[-1])
 controls.try_this(
-    {prefix.strip(): RunConfig(prompt=prefix, tokens=8) for prefix in PREFIXES}
-    | {_("Only three symbols: top-k 3"): RunConfig(top_k=3, tokens=8)}
+    {prefix.strip(): RunConfig(prompt=prefix) for prefix in PREFIXES}
+    | {
+        _("Only three symbols: top-k 3"): RunConfig(top_k=3),
+        _("A draft that is far off"): RunConfig(),
+    }
 )
 layout.below(
     reading=_(

@@ -1,6 +1,7 @@
 """Pitfalls: known faults of caches and speculation, each done on purpose beside what is right."""
 
 import inspect
+from textwrap import dedent
 
 import streamlit as st
 
@@ -11,11 +12,11 @@ from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, layout, pitfalls, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, literal
 
 ensure_entry()
 PAGE = "pitfalls"
-HEIGHT = 180
+HEIGHT = 170
 
 
 def begin(config: RunConfig) -> state.Play[pitfalls.PitfallRecord]:
@@ -40,22 +41,11 @@ def show() -> None:
         layout.notice(_("This pitfall is being measured; another one came first."))
         return
     row, seen = record.seen[name]
-    st.markdown(f"**{pitfalls.title(name)}.** {row.measure}:")
-    results = {_("Done wrong"): row.wrong, _("Right"): row.right}
-    for column, (heading, result) in zip(st.columns(2), results.items(), strict=True):
-        with column:
-            st.caption(heading)
-            st.code(result, language=None, wrap_lines=True)
-    if seen.texts is not None:
-        texts = seen.texts
-        for column, tokens in zip(st.columns(2), (texts.wrong, texts.right), strict=True):
-            column.html(pitfalls.text_html(config.prompt, tokens, texts.first_difference))
-        st.caption(pitfalls.difference(texts))
-    elif seen.bars is not None:
+    st.markdown(f"**{pitfalls.title(name)}.** {literal(row.measure)}:")
+    st.html(pitfalls.results_html(row, config.prompt, seen.texts))
+    if seen.bars is not None:
         plot(pitfalls.bars_figure(seen.bars), "bars", alt=pitfalls.bars_alt(row), height=HEIGHT)
-    layout.notice(pitfalls.finding(name))
-    st.caption(_("What the engine says or does"))
-    st.code(row.engine, language=None, wrap_lines=True)
+    layout.notice(pitfalls.finding(name, seen.texts))
 
 
 layout.heading(
@@ -80,7 +70,7 @@ for column, heading, item in (
 ):
     with column:
         st.caption(f"{heading}: `{item.__module__}.{item.__qualname__}`")
-        st.code(inspect.getsource(item), language="python", height=240)
+        st.code(dedent(inspect.getsource(item)), language="python", height=200)
 
 controls.try_this(
     {

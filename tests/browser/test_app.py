@@ -1,4 +1,4 @@
-"""The three pages as a visitor and a speaker meet them, in a real browser."""
+"""The pages as a visitor and a speaker meet them, in a real browser."""
 
 import re
 import time
@@ -11,7 +11,7 @@ from playwright.sync_api import Download, Locator, Page, expect
 from tests.browser.conftest import ARTEFACTS, Visit
 from tests.browser.server import Server
 
-PAGES = ("", "kv_cache", "speculative")
+PAGES = ("", "kv_cache", "speculative", "exactness", "sweep", "pitfalls")
 SIZES = ((1280, 720), (1920, 1080), (390, 844))
 TOKENS = ".tinyllm-strip .tokens .t"
 CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
@@ -28,8 +28,7 @@ def stop_button(page: Page) -> Locator:
 
 def settle(page: Page) -> None:
     """Wait until everything is drawn and no run is going on."""
-    race = page.locator("h1").inner_text().startswith("A cache makes")
-    page.locator(".tinyllm-lanes input" if race else CHARTS).first.wait_for()
+    page.locator(f".tinyllm-lanes input, .tinyllm-pitfall, {CHARTS}").first.wait_for()
     stop = stop_button(page)
     if stop.count():
         expect(stop).to_be_disabled()
@@ -54,6 +53,9 @@ def marked_charts(page: Page) -> int:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path or "home")
 def test_first_view(visit: Visit, path: str, scheme: str) -> None:
     page = visit(path, scheme=scheme)
+    if path.startswith("sweep"):  # a long run, and nothing below depends on its end
+        page.locator(CHARTS).nth(1).wait_for()
+        stop_button(page).click()
     settle(page)
     for width, height in SIZES:
         page.set_viewport_size({"width": width, "height": height})
@@ -280,3 +282,39 @@ def test_the_numbers_can_be_taken_away(visit: Visit) -> None:
     with page.expect_download() as download:
         page.get_by_role("button", name="rounds as CSV").click()
     assert download.value.suggested_filename == "tinyllm-rounds.csv"
+
+
+def test_a_visitors_prefix_is_drawn(visit: Visit) -> None:
+    page = visit("exactness")
+    settle(page)
+    charts = mark_charts(page)
+    shown = page.get_by_test_id("stMetricValue")
+    before = shown.nth(2).inner_text()
+    box = page.get_by_label("Prompt", exact=True)
+    box.fill("import ")
+    box.press("Control+Enter")
+    expect(shown.nth(2)).not_to_have_text(before)
+    settle(page)
+    expect(shown.first).to_have_text("200,000")
+    assert marked_charts(page) == charts == 2
+
+
+def test_a_sweep_fills_its_map_and_stops(visit: Visit) -> None:
+    page = visit("sweep?tokens=8")
+    page.locator(CHARTS).first.wait_for()
+    page.wait_for_function("() => document.querySelectorAll('.heatmap-label').length >= 18")
+    stop = stop_button(page)
+    if stop.is_enabled():
+        stop.click()
+    expect(stop).to_be_disabled()
+    expect(page.get_by_text("What to notice").first).to_be_visible()
+
+
+def test_a_pitfall_is_chosen_and_shared_by_its_address(visit: Visit) -> None:
+    page = visit("pitfalls?tokens=24")
+    expect(page.locator(".tinyllm-pitfall")).to_contain_text("CacheOverflowError")
+    page.get_by_role("combobox", name="Pitfall").click()
+    page.get_by_role("option", name="forgotten truncate").click()
+    expect(page).to_have_url(re.compile(r"pitfall=forgotten(\+|%20)truncate"))
+    expect(page.locator(".tinyllm-pitfall .text")).to_have_count(2)
+    expect(page.get_by_text("class ForgottenTruncate")).to_be_visible()

@@ -17,12 +17,18 @@ SLIDERS = {
     "home": ("k", "tokens"),
     "kv_cache": ("temperature", "top_k", "top_p"),
     "speculative": ("k", "temperature", "tokens", "top_k", "top_p"),
+    "exactness": ("temperature", "top_k", "top_p"),
+    "sweep": ("tokens", "top_k", "top_p"),
+    "pitfalls": ("k", "tokens"),
 }
 SEGMENTS = {
     "home": ("kv_heads", "kv_dtype", "drafter"),
     "kv_cache": ("kv_heads", "kv_dtype"),
     "speculative": ("kv_heads", "kv_dtype", "drafter"),
+    "exactness": ("kv_heads",),
+    "sweep": ("kv_heads", "kv_dtype"),
 }
+PROMPTED = [page for page in PAGES if page != "sweep"]  # whose prompts are its own
 WRONG = {
     "k": ("0", "9", "50", "-1", "two", "1e99", "nan"),
     "temperature": ("-0.1", "9", "warm", "inf"),
@@ -158,7 +164,7 @@ def test_an_address_is_a_run() -> None:
     assert app.segmented_control(key="kv_dtype").value == "int8"
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PROMPTED)
 @pytest.mark.parametrize(
     ("prompt", "says"),
     [

@@ -87,11 +87,9 @@ def _set_prompt(name: str) -> None:
     st.session_state["prompt"] = PROMPTS[name]
 
 
-def _prompt_box(height: int) -> Any:
+def _prompt_box(height: int, default: str = DEFAULT_PROMPT) -> Any:
     text = _("Printable ASCII and line breaks; the models learnt from Python source code.")
-    return st.text_area(
-        _("Prompt"), DEFAULT_PROMPT, key="prompt", height=height, help=text, **_BIND
-    )
+    return st.text_area(_("Prompt"), default, key="prompt", height=height, help=text, **_BIND)
 
 
 def _prompt() -> Any:
@@ -158,12 +156,14 @@ def control_row(
     begin: state.Begin[Result],
     *,
     at_once: bool = False,
+    prompt: str = DEFAULT_PROMPT,
     **fixed: Any,
 ) -> state.Play[Result]:
     """The row of controls, `main` in view and `more` in a popover, and the run they choose.
 
-    `begin` makes a run. One that is worked out `at_once` has no Stop. `fixed` settings have no
-    control on this page. What is wrong is said, and the page's last good settings stay.
+    `begin` makes a run. One that is worked out `at_once` has no Stop. `prompt` is the page's own
+    to begin with, where it stands in the row. `fixed` settings have no control on this page.
+    What is wrong is said, and the page's last good settings stay.
     """
     # Always there, filled or not: an element that comes and goes would remount what follows.
     messages = st.container()
@@ -174,13 +174,13 @@ def control_row(
     for column, field in zip(columns, main, strict=False):
         with column:
             in_row = field == "prompt"  # where there is no room for sample prompts below it
-            values[field] = _prompt_box(_ROW_HEIGHT) if in_row else _WIDGETS[field]()
+            values[field] = _prompt_box(_ROW_HEIGHT, prompt) if in_row else _WIDGETS[field]()
     label = _("Prompt etc.") if "prompt" in more else _("More")
     with columns[-2], st.popover(label, width="stretch"):
         for field in more:
             values[field] = _WIDGETS[field]()
     with messages:
-        config, good = _validated(page, values, fixed)
+        config, good = _validated(page, values, fixed | {"prompt": prompt})
         _warn(page, wrong, config)
     place = st.empty()
     # Settings that make no run start none: what was good before stays on the page.

@@ -13,12 +13,17 @@ from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, visible
 
 STYLE = """<style>
-.tinyllm-text { font-family: var(--st-code-font, monospace); font-size: 0.9rem;
-  line-height: 1.55; height: 6.6rem; overflow-y: auto; overflow-wrap: anywhere;
-  border: 1px solid color-mix(in srgb, currentColor 25%, transparent);
-  border-radius: 4px; padding: 0.35rem 0.5rem; }
-.tinyllm-text .given { opacity: 0.6; }
-.tinyllm-text .apart { border-bottom: 2px dashed currentColor; font-weight: 700; }
+.tinyllm-pitfall { display: grid; grid-template-columns: 1fr 1fr; gap: 0.4rem 1rem; }
+.tinyllm-pitfall .label { font-size: 0.8rem; opacity: 0.75; }
+.tinyllm-pitfall .whole { grid-column: 1 / -1; }
+.tinyllm-pitfall .result { font-family: var(--st-code-font, monospace); font-size: 0.88rem;
+  overflow-wrap: anywhere; border-radius: 4px; padding: 0.25rem 0.5rem; min-width: 0;
+  border: 1px solid color-mix(in srgb, currentColor 35%, transparent); }
+.tinyllm-pitfall .wrong { border-style: dashed; border-width: 2px; }
+.tinyllm-pitfall .text { max-height: 6.9rem; overflow-y: auto; line-height: 1.5; }
+.tinyllm-pitfall .given { opacity: 0.6; }
+.tinyllm-pitfall .apart { text-decoration: underline dashed; font-weight: 700; }
+@media (max-width: 640px) { .tinyllm-pitfall { grid-template-columns: 1fr; } }
 </style>"""
 
 
@@ -44,14 +49,32 @@ def option(name: str) -> str:
     return name.replace("-", " ")
 
 
-def text_html(prompt: str, tokens: Sequence[int], first_difference: int | None) -> str:
+def results_html(row: PitfallRow, prompt: str, texts: Texts | None) -> str:
+    """The two results side by side, with their texts where there are any, and the engine's word."""
+    sides = []
+    for name, kind, result in (
+        (_("Done wrong"), "wrong", row.wrong),
+        (_("Right"), "right", row.right),
+    ):
+        text = ""
+        if texts is not None:
+            tokens = texts.wrong if kind == "wrong" else texts.right
+            shown = _text_html(prompt, tokens, texts.first_difference)
+            text = f'<div class="result text {kind}" tabindex="0">{shown}</div>'
+        box = f'<div class="result {kind}">{escape(result)}</div>'
+        sides.append(f'<div><div class="label">{escape(name)}</div>{box}{text}</div>')
+    label = f'<div class="label">{escape(_("What the engine says or does"))}</div>'
+    engine = f'<div class="whole">{label}<div class="result">{escape(row.engine)}</div></div>'
+    return f'{STYLE}<div class="tinyllm-pitfall">{"".join(sides)}{engine}</div>'
+
+
+def _text_html(prompt: str, tokens: Sequence[int], first_difference: int | None) -> str:
     """The prompt and the new tokens; from the first difference on they are marked."""
     apart = len(tokens) if first_difference is None else first_difference
     same = "".join(_shown(token) for token in tokens[:apart])
     other = "".join(_shown(token) for token in tokens[apart:])
     given = "".join(escape(visible(symbol)) for symbol in prompt)
-    spans = f'<span class="given">{given}</span>{same}<span class="apart">{other}</span>'
-    return f'{STYLE}<div class="tinyllm-text" tabindex="0">{spans}</div>'
+    return f'<span class="given">{given}</span>{same}<span class="apart">{other}</span>'
 
 
 def _shown(token: int) -> str:
@@ -103,16 +126,12 @@ def bars_alt(row: PitfallRow) -> str:
     )
 
 
-def finding(name: str) -> str:
-    """What goes wrong."""
-    return WORDS[name][1]
-
-
-def difference(texts: Texts) -> str:
-    """Where two texts part."""
-    place = texts.first_difference
+def finding(name: str, texts: Texts | None) -> str:
+    """What goes wrong, and where two texts part."""
+    sentence = WORDS[name][1]
+    place = None if texts is None else texts.first_difference
     if place is None:
-        return _("The two texts are the same.")
-    return _("The texts part at new token {place}, from which on they are underlined.").format(
-        place=place
-    )
+        return sentence
+    return _(
+        "{sentence} The texts part at new token {place}; from there they are underlined."
+    ).format(sentence=sentence, place=place)

@@ -24,7 +24,7 @@ def heat_figure(record: SweepRecord) -> Figure:
         "text": [[_cell(one) for one in line] for line in rows],
         "customdata": [[_details(one) for one in line] for line in rows],
         "texttemplate": "%{text}",
-        "textfont": {"color": "$text"},
+        "textfont": {"color": "$text", "size": 13},
         "hovertemplate": "%{customdata}<extra></extra>",
         "zmin": _WORST,
         "zmax": _BEST,
@@ -41,7 +41,7 @@ def heat_figure(record: SweepRecord) -> Figure:
             "type": "category",
             "showgrid": False,
         },
-        "yaxis": {"type": "category", "showgrid": False},
+        "yaxis": {"type": "category", "showgrid": False, "autorange": "reversed"},
         "annotations": [heading(_("Speed against plain decoding: green wins, orange loses"), 1)],
     }
     return {"data": [heat], "layout": layout}
@@ -105,12 +105,13 @@ def cost_figure(costs: Sequence[CallCost]) -> Figure:
         series = {"type": "scatter", "mode": "lines", "name": name, "x": widths, "y": heights}
         return series | {"line": line, "hoverinfo": "skip"}
 
-    top = max((row.steps.high for row in rows), default=1.0)
+    # A busy machine's worst calls may leave the picture; the curve does not.
+    top = max([0.7 * max(widths), *(row.steps.median for row in rows)])
     layout = {
         "margin": MARGIN,
         "xaxis": {"title": {"text": _("tokens in one target call")}, "rangemode": "tozero"},
-        "yaxis": {"range": [0, top * 1.15], "nticks": 6},
-        "legend": {"x": 0.99, "y": 0.02, "xanchor": "right", "yanchor": "bottom"},
+        "yaxis": {"range": [0, top * 1.1], "nticks": 6},
+        "legend": {"x": 0.02, "y": 0.98, "xanchor": "left", "yanchor": "top"},
         "annotations": [heading(_("Cost of a call, in steps of one token"), 1)],
     }
     data = [
