@@ -41,7 +41,9 @@ def show() -> None:
         layout.notice(_("This pitfall is being measured; another one came first."))
         return
     row, seen = record.seen[name]
-    st.markdown(f"**{pitfalls.title(name)}.** {literal(row.measure)}:")
+    st.markdown(
+        f"**{pitfalls.title(name)}.** {literal(row.measure[:1].upper() + row.measure[1:])}:"
+    )
     st.html(pitfalls.results_html(row, config.prompt, seen.texts))
     if seen.bars is not None:
         plot(pitfalls.bars_figure(seen.bars), "bars", alt=pitfalls.bars_alt(row), height=HEIGHT)
@@ -70,7 +72,7 @@ for column, heading, item in (
 ):
     with column:
         st.caption(f"{heading}: `{item.__module__}.{item.__qualname__}`")
-        st.code(dedent(inspect.getsource(item)), language="python", height=200)
+        st.code(dedent(inspect.getsource(item)), language="python", height=200, wrap_lines=True)
 
 controls.try_this(
     {

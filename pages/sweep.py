@@ -3,6 +3,7 @@
 import streamlit as st
 
 from tinyllm.experiments.call_cost import call_costs
+from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.sweep import REPEATS, SweepRecord, watch
@@ -45,7 +46,7 @@ play = controls.control_row(
 )
 config, record = play.config, play.result
 state.ticking(show, play)
-layout.timing(play, REPEATS)
+layout.timing(play, REPEATS * len(validation_prompts()))
 controls.try_this(
     {
         _("Longer texts: 192 tokens"): RunConfig(tokens=192),

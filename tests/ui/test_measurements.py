@@ -68,7 +68,7 @@ def costs() -> tuple[CallCost, ...]:
 def cell(temperature: float, k: int, speeds: tuple[float, ...]) -> SweepRow:
     identical = None if temperature else True
     spread = Spread.of(speeds)
-    return SweepRow(temperature, k, 0.8, 0.7, 2.5, 2.6, 1.9, 1.4, spread, 1000.0, identical, 8)
+    return SweepRow(temperature, k, 0.8, 0.7, 2.5, 2.6, 1.9, 1.4, spread, 1, 1000.0, identical)
 
 
 def test_a_map_that_is_not_full_yet() -> None:

@@ -20,7 +20,7 @@ from tinyllm.speculative import Counters, Round, speculate, theory
 KS = (1, 2, 3, 4, 6, 8)
 TEMPERATURES = (0.0, 0.7, 1.0)
 REPEATS = 3  # times through the prompts
-WATCHED_TURNS = 15  # of the calls, when a visitor waits
+WATCHED_TURNS = 31  # of the calls, when a visitor waits
 SETTINGS = RunConfig(tokens=96)
 Place = tuple[float, int]  # temperature, k
 
@@ -37,19 +37,10 @@ class SweepRow:
     equation_1: float  # at this alpha
     ideal_flat: float  # Theorem 3.8: speed-up if a verification cost one step
     ideal_measured: float  # with the verification's measured cost
-    speedup: Spread  # of passes through the prompts
+    speedup: Spread  # of pairs: a prompt's plain and speculative decoding, in turn
+    pairs: int
     plain_tokens_per_second: float
     identical: bool | None  # to greedy plain decoding; None above temperature 0
-    prompts: int  # in the largest pass
-
-
-@dataclass(slots=True)
-class _Pass:
-    """One time through the prompts: seconds of both ways to decode them."""
-
-    speculative: float = 0.0
-    plain: float = 0.0
-    prompts: int = 0
 
 
 @dataclass(slots=True)
@@ -57,14 +48,14 @@ class _Cell:
     """What was measured at one place so far."""
 
     counters: Counters = field(default_factory=Counters)
-    passes: list[_Pass] = field(default_factory=list)
+    pairs: list[tuple[float, float]] = field(default_factory=list)  # plain, speculative seconds
+    plain_rates: list[float] = field(default_factory=list)  # tokens a second
     identical: bool = True
 
     def row(self, place: Place, costs: Costs) -> SweepRow:
         temperature, k = place
         counters = self.counters
         alpha = counters.acceptance_rate or 0.0
-        plain = sum(one.plain for one in self.passes)
         return SweepRow(
             temperature=temperature,
             k=k,
@@ -74,10 +65,10 @@ class _Cell:
             equation_1=theory.tokens_per_call(alpha, k),
             ideal_flat=theory.improvement(alpha, k, costs.c),
             ideal_measured=theory.forecast(alpha, k, costs.c, costs.verification.__getitem__),
-            speedup=Spread.of(one.plain / one.speculative for one in self.passes),
-            plain_tokens_per_second=counters.emitted / plain,
+            speedup=Spread.of(plain / speculative for plain, speculative in self.pairs),
+            pairs=len(self.pairs),
+            plain_tokens_per_second=Spread.of(self.plain_rates).median,
             identical=None if temperature else self.identical,
-            prompts=max(one.prompts for one in self.passes),
         )
 
 
@@ -98,8 +89,6 @@ def sweep(
     """
     cells: Mapping[Place, _Cell] = {(t, k): _Cell() for t in temperatures for k in ks}
     for repeat in range(repeats):
-        for cell in cells.values():
-            cell.passes.append(_Pass())
         for prompt in prompts:
             for temperature in temperatures:
                 sampling = config.with_(temperature=temperature).sampling
@@ -122,13 +111,13 @@ def _decode(
 ) -> None:
     """Decode one prompt speculatively into a cell; `plain` seconds made `text`."""
     made: list[int] = []
-    current = cell.passes[-1]
+    total = 0.0
     for event, seconds in timed(begin):
         cell.counters = cell.counters.add(event)
         made += event.tokens
-        current.speculative += seconds
-    current.plain += plain
-    current.prompts += 1
+        total += seconds
+    cell.pairs.append((plain, total))
+    cell.plain_rates.append(len(text) / plain)
     cell.identical = cell.identical and made == list(text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinyllm.experiments.pitfalls import Bars, PitfallRow, Seen, Texts
 from tinyllm.tokenizer import ALPHABET
-from tinyllm.ui.figures import MARGIN
+from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.pitfall_words import WORDS
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, visible
@@ -105,9 +105,11 @@ def bars_figure(bars: Bars) -> Figure:
         }
 
     top = max(*bars.wrong, *bars.right)
+    annotations = [heading(escape(bars.what), 1)] if bars.what else []
     layout = {
         "margin": MARGIN,
         "barmode": "group",
+        "annotations": annotations,
         "xaxis": {"type": "category"},
         "yaxis": {"range": [min(0, *bars.wrong, *bars.right) * 1.1, top * 1.2], "nticks": 4},
         "legend": {"orientation": "h", "x": 1, "y": 1.02, "xanchor": "right", "yanchor": "bottom"},

@@ -168,8 +168,8 @@ _ALL = (
     Pitfall(
         "outlier-key-channel",
         storage.measure_outlier_channel,
-        storage.round_keys,
-        storage.round_keys,
+        storage.one_scale_a_token,
+        storage.one_scale_a_channel,
     ),
     Pitfall(
         "widths-round-differently",

@@ -189,4 +189,5 @@ def _likeliest(wrong: Distribution, right: Distribution) -> Bars:
     """The symbols that either law gives most."""
     order = np.argsort(-np.maximum(wrong, right), kind="stable")[:SHOWN]
     labels = tuple(repr(ALPHABET[token]) for token in order)
-    return Bars(labels, tuple(wrong[order].tolist()), tuple(right[order].tolist()))
+    what = "p of the next symbol, at the place where the two differ most"
+    return Bars(labels, tuple(wrong[order].tolist()), tuple(right[order].tolist()), what)

@@ -45,6 +45,7 @@ class Bars:
     labels: tuple[str, ...]
     wrong: tuple[float, ...]
     right: tuple[float, ...]
+    what: str = ""  # they show, where it is not the result's own measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,9 +200,19 @@ def measure_blocks(bench: Bench) -> Seen:
     return Seen(result)
 
 
-def round_keys(keys: Array, axis: int) -> Array:
-    """int4 with one scale along an axis of (H, S, D): 2 is per token, 1 per channel."""
-    scale = abs(keys).max(axis=axis, keepdims=True) / 7
+def one_scale_a_token(keys: Array) -> Array:
+    """int4 keys (H, S, D) with a scale for each head and token: its largest channel sets it."""
+    return _rounded(keys, abs(keys).max(axis=2, keepdims=True))
+
+
+def one_scale_a_channel(keys: Array) -> Array:
+    """int4 keys (H, S, D) with a scale for each head and channel: an outlier keeps to itself."""
+    return _rounded(keys, abs(keys).max(axis=1, keepdims=True))
+
+
+def _rounded(keys: Array, largest: Array) -> Array:
+    """Keys as whole multiples, from -7 to 7, of a seventh of the largest."""
+    scale = largest / 7
     rounded: Array = np.rint(keys / scale) * scale
     return rounded
 
@@ -221,10 +231,11 @@ def measure_outlier_channel(bench: Bench) -> Seen:
     cache = PlainCache(config, HELD + JUDGED)
     plain_forward(weights, config, text[:HELD], cache)
     unrounded = [keys[:, :HELD].copy() for keys in cache.keys]
-    for kind, axis in (("float32", None), ("per token", 2), ("per channel", 1)):
+    kinds = {"per token": one_scale_a_token, "per channel": one_scale_a_channel}
+    for kind, rounding in ({"float32": np.copy} | kinds).items():
         squares = size = 0.0
         for keys, held in zip(cache.keys, unrounded, strict=True):
-            rounded = held if axis is None else round_keys(held, axis)
+            rounded = rounding(held)
             squares += float(((rounded - held) ** 2).sum())
             size += float((held**2).sum())
             keys[:, :HELD] = rounded
