@@ -173,6 +173,13 @@ def test_a_bound_is_kept_by_the_median():
     assert decode.Figure("x", "ms", spread).met is None
 
 
+@pytest.mark.parametrize("name", ["exactness", "call-cost", "pitfalls"])
+def test_an_experiments_first_row_is_flat(name):
+    row = next(EXPERIMENTS[name].rows())
+    assert all(value is None or isinstance(value, str | int | float) for value in row.values())
+    assert json.loads(json.dumps(row, allow_nan=False)) == row
+
+
 def test_bench_prints_one_json_object(capsys, monkeypatch):
     row = {"name": "a", "unit": "ms", "median": 1.0, "low": 0.5, "high": 2.0, "met": False}
     row |= {"at_least": None, "at_most": 0.9, "turns": 3}

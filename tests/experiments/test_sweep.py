@@ -4,8 +4,9 @@ import pytest
 
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.experiments.call_cost import CallCost, Costs, call_costs
+from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, sweep, watch
+from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, cells, sweep, watch
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import Transformer, random_model
 from tinyllm.speculative import Counters, speculate, theory
@@ -72,6 +73,12 @@ def test_a_target_that_drafts_for_itself_accepts_all(model: Transformer) -> None
     assert rows[-1].alpha == 1
     assert rows[-1].tokens_per_call == 5  # 10 tokens in 2 rounds
     assert rows[-1].equation_1 == 5
+
+
+def test_finished_cells_come_a_temperature_at_a_time(model: Transformer) -> None:
+    rows = list(cells(model, model, RunConfig(tokens=8), (0.0, 1.0), (1, 2), repeats=1))
+    assert [(row.temperature, row.k) for row in rows] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert all(row.pairs == len(validation_prompts()) for row in rows)
 
 
 def test_a_watched_sweep_fills_its_record(model: Transformer, drafter: Transformer) -> None:

@@ -121,13 +121,20 @@ def _decode(
     cell.identical = cell.identical and made == list(text)
 
 
-def cells(target: Transformer, draft: Transformer) -> Iterator[SweepRow]:
-    """The finished cells at the article's settings, a temperature at a time."""
+def cells(
+    target: Transformer,
+    draft: Transformer,
+    config: RunConfig = SETTINGS,
+    temperatures: Sequence[float] = TEMPERATURES,
+    ks: Sequence[int] = KS,
+    repeats: int = REPEATS,
+) -> Iterator[SweepRow]:
+    """The finished cells, a temperature at a time; by default at the article's settings."""
     prompts = validation_prompts()
-    costs = Costs.of(list(call_costs(target, draft, _widths(KS))))
-    for temperature in TEMPERATURES:
+    costs = Costs.of(list(call_costs(target, draft, _widths(ks))))
+    for temperature in temperatures:
         last = {}
-        for row in sweep(target, draft, costs, prompts, temperatures=(temperature,)):
+        for row in sweep(target, draft, costs, prompts, config, (temperature,), ks, repeats):
             last[row.k] = row
         yield from last.values()
 
