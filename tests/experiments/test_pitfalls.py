@@ -118,7 +118,7 @@ def test_caches_out_of_step(seen, bench: Bench) -> None:
     forgotten, shown = seen["forgotten-truncate"]
     plain = [token.id for token in generate(bench.target, bench.prompt, max_new_tokens=40)]
     assert list(shown.texts.right) == plain
-    assert int(forgotten.wrong) == shown.texts.first_difference < 40
+    assert forgotten.wrong_figure == int(forgotten.wrong) == shown.texts.first_difference < 40
     bars = seen["draft-lacks-last-proposal"][1].bars
     assert bars.right == (1, 1, 1, 1)
     assert max(bars.wrong) < 0.95
@@ -176,6 +176,7 @@ def test_masks_and_widths(seen, bench: Bench) -> None:
     row, _ = seen["no-causal-mask"]
     wrong, right = float(row.wrong.split(";")[0]), float(row.right)
     assert wrong > 0.1
+    assert row.wrong_figure == pytest.approx(wrong, rel=0.01)
     assert right < 1e-5
     row, _ = seen["widths-round-differently"]
     assert row.right == "40 by argmax"

@@ -36,8 +36,8 @@ def test_every_call_is_timed_in_turn(model: Transformer, drafter: Transformer) -
     ]
     assert rows[0].steps == Spread(1.0, 1.0, 1.0, 3)
     for row in rows:
-        assert row.milliseconds.count == row.steps.count == 3
-        assert 0 < row.milliseconds.low <= row.milliseconds.median <= row.milliseconds.high
+        assert row.seconds.count == row.steps.count == 3
+        assert 0 < row.seconds.low <= row.seconds.median <= row.seconds.high
     costs = Costs.of(rows)
     assert costs.c == rows[-1].steps.median
     assert costs.verification == {row.tokens: row.steps.median for row in rows[:-1]}

@@ -25,7 +25,7 @@ class CallCost:
     model: str  # its name
     role: str  # "target" or "draft"
     tokens: int  # n, fed in one call
-    milliseconds: Spread
+    seconds: Spread
     steps: Spread  # T(n) / T(1) of the target; for the draft this is c
 
 
@@ -45,7 +45,7 @@ def call_costs(
             model.name,
             role,
             width,
-            Spread.of(1000 * one for one in times),
+            Spread.of(times),
             Spread.of(one / step for one, step in zip(times, steps, strict=True)),
         )
 

@@ -36,6 +36,7 @@ class Result:
     wrong: str
     right: str
     engine: str  # what the engine says (its message) or does instead
+    wrong_figure: float | None = None  # the fault's result where it is a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +95,10 @@ class PitfallRow:
     wrong: str
     right: str
     engine: str
+    wrong_figure: float | None
 
     @classmethod
     def of(cls, name: str, seen: Seen) -> "PitfallRow":
         """The row of a measured pitfall."""
-        result = seen.result
-        return cls(name, result.measure, result.wrong, result.right, result.engine)
+        one = seen.result
+        return cls(name, one.measure, one.wrong, one.right, one.engine, one.wrong_figure)
