@@ -58,7 +58,7 @@ def areas_figure(laws: Laws) -> Figure:
         "xaxis": {"type": "category", "title": {"text": _("next symbol")}, "tickangle": 0},
         "yaxis": {"rangemode": "tozero", "nticks": 5, "tickformat": ".0%"},
         "legend": {"x": 0.99, "y": 0.98, "xanchor": "right", "yanchor": "top"},
-        "annotations": [heading(_("Probability of the next symbol, and what becomes of it"), 1)],
+        "annotations": [heading(_("What becomes of a proposal, by symbol"), 1)],
     }
     return {"data": data, "layout": layout}
 
@@ -96,6 +96,9 @@ def convergence_figure(rows: Sequence[DrawsRow]) -> Figure:
         series("tvd_direct", _("the target alone"), "$0", "dash", "diamond-open"),
         series("tvd_speculative", _("speculative"), "$2", "solid", "circle"),
     ]
+    # Room below the curves for the legend: most of a decade.
+    heights = [height for one in (band, *data) for height in one["y"] if height]
+    bottom, top = np.log10([min(heights, default=0.01), max(heights, default=1.0)]).tolist()
     ticks = [one for one in CHECKPOINTS if str(one)[0] == "1"] + [CHECKPOINTS[-1]]
     layout = {
         "margin": MARGIN,
@@ -106,9 +109,9 @@ def convergence_figure(rows: Sequence[DrawsRow]) -> Figure:
             "ticktext": [format_count(one) for one in ticks],
             "title": {"text": _("draws")},
         },
-        "yaxis": {"type": "log", "nticks": 5, "minor": {"ticks": ""}, "dtick": 1},
+        "yaxis": {"type": "log", "dtick": 1, "range": [bottom - 0.9, top + 0.2]},
         "legend": {"x": 0.01, "y": 0.02, "xanchor": "left", "yanchor": "bottom"},
-        "annotations": [heading(_("Distance of the sample to p (total variation)"), 1)],
+        "annotations": [heading(_("Distance to p (total variation)"), 1)],
     }
     return {"data": [band, *data], "layout": layout}
 
