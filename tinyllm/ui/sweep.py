@@ -42,7 +42,7 @@ def heat_figure(record: SweepRecord) -> Figure:
             "showgrid": False,
         },
         "yaxis": {"type": "category", "showgrid": False, "autorange": "reversed"},
-        "annotations": [heading(_("Speed against plain decoding: green wins, orange loses"), 1)],
+        "annotations": [heading(_("Speed against plain: green wins"), 1)],
     }
     return {"data": [heat], "layout": layout}
 
@@ -52,7 +52,8 @@ def _cell(row: SweepRow | None) -> str:
         return ""
     spread = row.speedup
     shown = f"<b>{spread.median:.2f} ×</b>"
-    return shown if spread.count < 2 else f"{shown}<br>{spread.low:.2f}–{spread.high:.2f}"
+    # Below each other, so that a cell is legible on a phone.
+    return shown if spread.count < 2 else f"{spread.high:.2f}<br>{shown}<br>{spread.low:.2f}"
 
 
 def _details(row: SweepRow | None) -> str:
