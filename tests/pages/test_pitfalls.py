@@ -27,8 +27,12 @@ def test_an_address_is_a_pitfall(name: str) -> None:
 def test_a_wrong_pitfall_in_the_address_is_said() -> None:
     app = well(open_page("pitfalls", pitfall="dividing by zero"))
     assert len(complaints(app)) == 1
-    assert "pitfall must be one of cache overflow" in complaints(app)[0]
+    assert complaints(app)[0].startswith("there is no pitfall 'dividing by zero'")
+    assert "choose one of cache overflow, position overflow" in complaints(app)[0]
     assert app.selectbox(key="pitfall").value == "cache overflow"
+    assert len(complaints(app.run())) == 1
+    app.selectbox(key="pitfall").set_value("leaked blocks").run()
+    assert complaints(app) == []
 
 
 def test_another_pitfall_is_chosen() -> None:

@@ -7,10 +7,9 @@ one-token call of the same turn.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 
 from tinyllm.experiments.prompts import validation_text
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.model import Transformer
 
 WIDTHS = (1, 2, 3, 5, 9, 17)  # tokens of a target call
@@ -70,17 +69,16 @@ def _in_turn(
 ) -> list[list[float]]:
     """Seconds a call, for each case one figure a turn; a first turn is not counted."""
     fed = cases[0][0].tokenizer.encode(validation_text()[: CACHED + max(n for _, n in cases)])
-    caches = [model.new_cache(kv_dtype, len(fed)) for model, _ in cases]
-    for (model, _), cache in zip(cases, caches, strict=True):
+
+    def case(model: Transformer, width: int) -> Case:
+        cache, new = model.new_cache(kv_dtype, len(fed)), fed[CACHED : CACHED + width]
         model.forward(fed[:CACHED], cache, rows=0)
-    seconds: list[list[float]] = [[] for _ in cases]
-    for turn in range(turns + 1):
-        for (model, width), cache, times in zip(cases, caches, seconds, strict=True):
-            new = fed[CACHED : CACHED + width]
-            start = perf_counter()
+
+        def call() -> None:
             model.forward(new, cache)
-            spent = perf_counter() - start
             cache.truncate(CACHED)
-            if turn:
-                times.append(spent)
-    return seconds
+
+        return Case(call)
+
+    named = {str(place): case(model, width) for place, (model, width) in enumerate(cases)}
+    return list(in_turn(named, turns, warm_up=1).values())

@@ -11,7 +11,7 @@ from functools import partial
 
 from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs, call_costs
 from tinyllm.experiments.prompts import validation_prompts
-from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
@@ -91,12 +91,8 @@ def sweep(
     for repeat in range(repeats):
         for prompt in prompts:
             for temperature in temperatures:
-                sampling = config.with_(temperature=temperature).sampling
-                settings = sampling | {
-                    "seed": config.seed + repeat,
-                    "max_new_tokens": config.tokens,
-                    "kv_dtype": config.kv_dtype,
-                }
+                seed = (config.seed + repeat) % (int(RANGES["seed"][1]) + 1)
+                settings = config.with_(temperature=temperature, seed=seed).run_settings
                 plain = list(timed(partial(generate, target, prompt, **settings)))
                 text = [token.id for token, _ in plain]
                 for k in ks:

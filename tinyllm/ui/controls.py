@@ -225,16 +225,23 @@ def _buttons(play: state.Play[Any], at_once: bool) -> None:
 def choose(field: str, label: str, options: Sequence[str], help_text: str) -> str:
     """A choice that is no setting of a run; the address carries its text as `field`.
 
-    A text in the address that is none of the options is said.
+    A text in the address that is none of the options is said, until another one is chosen.
     """
+    key = f"_wrong_{field}"
     raw = st.query_params.get(field)
     messages = st.container()
+    chosen = str(st.selectbox(label, options, key=field, help=help_text, **_BIND))
     if raw is not None and raw not in options:
-        sentence = _("{field} must be one of {options}, not {raw}. The address was corrected.")
+        st.session_state[key] = raw[:40], chosen
+    given, instead = st.session_state.get(key, ("", ""))
+    if instead == chosen:
+        sentence = _(
+            "there is no {field} {given!r} and this page uses {chosen!r}: choose one of {options}"
+        )
         listed = ", ".join(options)
-        said = sentence.format(field=field, options=listed, raw=repr(raw[:40]))
+        said = sentence.format(field=field, options=listed, given=given, chosen=chosen)
         messages.warning(literal(said))
-    return str(st.selectbox(label, options, key=field, help=help_text, **_BIND))
+    return chosen
 
 
 def try_this(ideas: Mapping[str, RunConfig]) -> None:

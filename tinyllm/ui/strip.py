@@ -17,7 +17,6 @@ from tinyllm.tokenizer import ALPHABET
 from tinyllm.ui.plot import FRONTEND
 from tinyllm.ui.text import VISIBLE, _, visible
 
-
 _mount = st.components.v2.component(
     "tinyllm_strip",
     html='<div class="tinyllm-strip"></div>',
