@@ -3,7 +3,8 @@
 import streamlit as st
 
 from tinyllm.cache import DenseCache
-from tinyllm.experiments.kv_cache import REPEATS, CacheRecord, cache_size, step_times, table
+from tinyllm.experiments.kv_cache import REPEATS, CacheRecord, step_times, table
+from tinyllm.experiments.memory import cache_size
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
@@ -43,8 +44,7 @@ play = controls.control_row(
     tokens=8,
 )
 config = play.config
-model = state.model(config.target)
-shape = model.config
+shape = state.model(config.target).config
 state.ticking(show, play)
 layout.timing(play, REPEATS)
 controls.try_this(
@@ -55,11 +55,11 @@ controls.try_this(
     },
 )
 
-size = cache_size(model, config.kv_dtype, CONTEXT_LENGTH)
+size = cache_size(shape, config.kv_dtype, CONTEXT_LENGTH)
 layout.below(
     reading=_(
         "The cache keeps a key and a value for every layer (L), KV head (G) and token (S), each "
-        "of D numbers of b bytes, and for int8 a float16 scale (s = 2). Below, the formula for a "
+        "of D numbers of b bits, and for integers n float16 scales. Below, the formula for a "
         "full context beside the cache's own count and the sum of its arrays' nbytes."
     ),
     formula=formulas.cache_bytes(shape, CONTEXT_LENGTH, config.kv_dtype, size),

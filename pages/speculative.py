@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from tinyllm.experiments.kv_cache import cache_size
+from tinyllm.cache import format_of
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import PAIRS, Record, points_table, rounds_table, watch
 from tinyllm.speculative import SpeculativeDecoder, acceptance, theory
@@ -49,9 +49,9 @@ play = controls.control_row(
     begin,
 )
 config, record = play.config, play.result
-full_bytes = cache_size(
-    state.model(config.target), config.kv_dtype, len(config.prompt) + config.tokens
-).nbytes
+full_bytes = format_of(config.kv_dtype).bytes(
+    state.model(config.target).config, len(config.prompt) + config.tokens
+)
 state.ticking(show, play)
 layout.timing(play, PAIRS)
 controls.try_this(

@@ -159,7 +159,7 @@ def test_another_models_cache_is_refused(target, draft):
 def test_unknown_dtypes_are_refused(target):
     with pytest.raises(SettingError, match="float32 or float64"):
         Transformer(ModelConfig(), random_weights(ModelConfig()), "float16")
-    with pytest.raises(SettingError, match="'int3' is unknown; choose float32, float16, int8"):
+    with pytest.raises(SettingError, match="'int3' is unknown; choose float32, float16, bfloat16"):
         target.new_cache("int3")
 
 

@@ -103,23 +103,23 @@ class Transformer:
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
+        logits, first = [np.empty((0, self.config.vocab_size), self.dtype)], 0
         # Most overflows are harmless, see layers.exponentials. Being told of one costs nothing.
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
-            if silent:
-                self._run(tokens[:silent], start, cache, wants_logits=False)
-            if silent < n_new:
-                logits = self._run(tokens[silent:], start + silent, cache, wants_logits=True)
-            else:
-                logits = np.empty((0, self.config.vocab_size), self.dtype)
+            for last in _pieces(start, silent, n_new, cache.call_ends):
+                piece = self._run(tokens[first:last], start + first, cache, last > silent)
+                if last > silent:
+                    logits.append(piece)
+                first = last
         if overflows:
-            with np.errstate(invalid="ignore"):
+            with np.errstate(over="ignore", invalid="ignore"):
                 self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
         cache.commit(n_new)
-        return logits
+        return logits[-1] if len(logits) <= 2 else np.concatenate(logits)
 
     def _refuse_what_is_not_finite(
-        self, cache: KVCache, start: int, stop: int, logits: Array
+        self, cache: KVCache, start: int, stop: int, logits: list[Array]
     ) -> None:
         """Name the first keys or values at start..stop-1, or the logits, that left their range."""
         for layer, (keys, values) in enumerate(cache.layers):
@@ -133,7 +133,7 @@ class Transformer:
                         f"{cache.dtype} cannot: choose a wider KV dtype or, where there is none, "
                         'compute in "float64"'
                     )
-        if not np.isfinite(logits).all():
+        if not all(np.isfinite(part).all() for part in logits):
             raise WeightsError(
                 f"{self.name}'s weights are so large that its logits overflow in "
                 f'{self.dtype.name}: load it with dtype="float64", or train it anew'
@@ -199,6 +199,14 @@ class Transformer:
         hidden = block.up.rows(normalise_rows(x))  # (T, C + 1) -> (T, 4C)
         stream += block.down.rows(scaled_gelu(hidden, constants))
         stream += block.down_bias
+
+
+def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:
+    """Where the pieces end in which n_new tokens from position start on go through the layers."""
+    ends = {silent, n_new} - {0}
+    if call_ends is not None:
+        ends.update(range(call_ends - start % call_ends, n_new, call_ends))
+    return sorted(ends)
 
 
 def random_weights(config: ModelConfig, seed: int = 0) -> dict[str, Array]:

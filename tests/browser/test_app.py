@@ -10,8 +10,9 @@ from playwright.sync_api import Download, Locator, Page, expect
 
 from tests.browser.conftest import ARTEFACTS, Visit
 from tests.browser.server import Server
+from tinyllm.experiments.settings import KV_DTYPES
 
-PAGES = ("", "kv_cache", "speculative", "exactness", "sweep", "pitfalls")
+PAGES = ("", "kv_cache", "kv_dtype", "speculative", "exactness", "sweep", "pitfalls")
 SIZES = ((1280, 720), (1920, 1080), (390, 844))
 TOKENS = ".tinyllm-strip .tokens .t"
 CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
@@ -94,7 +95,7 @@ def test_run_then_stop(visit: Visit) -> None:
     assert page.locator(TOKENS).count() == held
 
 
-@pytest.mark.parametrize("path", ["speculative", "kv_cache"])
+@pytest.mark.parametrize("path", ["speculative", "kv_cache", "kv_dtype"])
 def test_a_run_to_its_end_keeps_the_charts(visit: Visit, path: str) -> None:
     page = visit(path + "?tokens=40")
     settle(page)
@@ -163,6 +164,22 @@ def test_a_closed_tab_leaves_no_work(visit: Visit, fresh_server: Server) -> None
     page.close()
     time.sleep(1)
     assert seconds_used() < in_play / 4
+
+
+def test_another_format_keeps_the_charts_and_every_point(visit: Visit) -> None:
+    page = visit("kv_dtype")
+    settle(page)
+    charts = mark_charts(page)
+    points = page.locator(".tinyllm-plot").first.locator(".scatterlayer .textpoint")
+    names = sorted(text.strip() for text in points.all_text_contents())
+    assert names == sorted(KV_DTYPES)
+    expect(page.get_by_text("float32 is what the other formats are held against")).to_be_visible()
+    page.get_by_role("combobox", name="KV dtype").click()
+    page.get_by_role("option", name="int4", exact=True).click()
+    expect(page).to_have_url(re.compile("kv_dtype=int4$"))
+    expect(page.get_by_text("int4 holds 112 tokens in 50,176 bytes")).to_be_visible()
+    assert points.count() == len(KV_DTYPES)  # measured once, not again for another choice
+    assert marked_charts(page) == charts == 2
 
 
 def test_others_stay_responsive(visit: Visit) -> None:
@@ -264,6 +281,10 @@ def test_presenter_mode(visit: Visit) -> None:
     expect(page.locator("h1")).to_contain_text("Without a cache")
     settle(page)
     page.screenshot(path=ARTEFACTS / "kv_cache-presenting.png")
+    page.keyboard.press("PageDown")
+    expect(page.locator("h1")).to_contain_text("Fewer bits")
+    settle(page)
+    page.screenshot(path=ARTEFACTS / "kv_dtype-presenting.png")
     page.keyboard.press("PageDown")
     expect(page.locator("h1")).to_contain_text("Draft k tokens")
     settle(page)

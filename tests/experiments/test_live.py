@@ -5,10 +5,10 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from tinyllm.cache import DenseCache
+from tinyllm.cache import DenseCache, format_of
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.experiments import kv_cache, race, speculative, timing
-from tinyllm.experiments.settings import CONTEXT_LENGTH, KV_DTYPES, RunConfig
+from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer, random_model
@@ -58,14 +58,6 @@ def test_tokens_read() -> None:
     assert race.tokens_read(config) == (sum(range(3, 11)), 10)
 
 
-@pytest.mark.parametrize("dtype", KV_DTYPES)
-def test_cache_bytes_are_the_formula_and_the_arrays(dtype: str) -> None:
-    for preset in PRESETS.values():
-        size = kv_cache.cache_size(random_model(preset), dtype, 37)
-        assert size.agree
-        assert size.formula == kv_cache.formula_bytes(preset, 37, dtype)
-
-
 def test_step_times_fill_the_context(model: Transformer) -> None:
     config = RunConfig(prompt="x" * 300, tokens=8, kv_dtype="int8")
     rows = list(kv_cache.step_times(config, model, rows=5, repeats=2))
@@ -76,7 +68,7 @@ def test_step_times_fill_the_context(model: Transformer) -> None:
     assert all(row.fill.shape[0] == SMALL.n_layer * SMALL.n_kv_head for row in rows)
     assert np.isfinite(np.concatenate([row.fill for row in rows], axis=1)).all()
     for row in rows:
-        assert row.used_bytes == kv_cache.formula_bytes(SMALL, row.position, "int8")
+        assert row.used_bytes == format_of("int8").bytes(SMALL, row.position)
         assert row.cached.count == row.uncached.count == 2
 
 

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120  # seconds, for busy machines; a page takes less than one
-PAGES = ("home", "kv_cache", "speculative", "exactness", "sweep", "pitfalls")
+PAGES = ("home", "kv_cache", "kv_dtype", "speculative", "exactness", "sweep", "pitfalls")
 
 
 def open_page(page: str, **parameters: str | list[str]) -> AppTest:

@@ -16,17 +16,19 @@ from tinyllm.ui import navigation, state
 SLIDERS = {
     "home": ("k", "tokens"),
     "kv_cache": ("temperature", "top_k", "top_p"),
+    "kv_dtype": ("temperature", "top_k", "top_p"),
     "speculative": ("k", "temperature", "tokens", "top_k", "top_p"),
     "exactness": ("temperature", "top_k", "top_p"),
     "sweep": ("tokens", "top_k", "top_p"),
     "pitfalls": ("k", "tokens"),
 }
 SEGMENTS = {
-    "home": ("kv_heads", "kv_dtype", "drafter"),
-    "kv_cache": ("kv_heads", "kv_dtype"),
-    "speculative": ("kv_heads", "kv_dtype", "drafter"),
+    "home": ("kv_heads", "drafter"),
+    "kv_cache": ("kv_heads",),
+    "kv_dtype": ("kv_heads",),
+    "speculative": ("kv_heads", "drafter"),
     "exactness": ("kv_heads",),
-    "sweep": ("kv_heads", "kv_dtype"),
+    "sweep": ("kv_heads",),
 }
 PROMPTED = [page for page in PAGES if page != "sweep"]  # whose prompts are its own
 WRONG = {
@@ -66,6 +68,16 @@ def test_every_choice(page: str, field: str) -> None:
     app = open_page(page)
     for choice in CHOICES[field]:
         app.segmented_control(key=field).set_value(choice).run()
+        well(app)
+        assert complaints(app) == []
+
+
+@pytest.mark.parametrize("page", ["home", "kv_cache", "kv_dtype", "speculative", "sweep"])
+def test_every_kv_dtype(page: str) -> None:
+    app = open_page(page)
+    # All on the page that is about them; one of a kind where a run takes seconds.
+    for dtype in CHOICES["kv_dtype"] if page == "kv_dtype" else ("fp8_e4m3", "int4_channel"):
+        app.selectbox(key="kv_dtype").set_value(dtype).run()
         well(app)
         assert complaints(app) == []
 
@@ -141,7 +153,8 @@ def test_every_choice_can_stand_in_the_address(field: str) -> None:
     for choice in CHOICES[field]:
         app = open_page("speculative", **{field: str(choice)})
         assert complaints(well(app)) == []
-        assert app.segmented_control(key=field).value == choice
+        control = app.selectbox if field == "kv_dtype" else app.segmented_control
+        assert control(key=field).value == choice
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -161,7 +174,7 @@ def test_an_address_is_a_run() -> None:
         :2
     ]
     assert app.slider(key="k").value == 2
-    assert app.segmented_control(key="kv_dtype").value == "int8"
+    assert app.selectbox(key="kv_dtype").value == "int8"
 
 
 @pytest.mark.parametrize("page", PROMPTED)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 import pytest
 
 from tinyllm.config import ModelConfig
-from tinyllm.experiments import kv_cache, race, speculative
+from tinyllm.experiments import kv_cache, memory, race, speculative
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import random_model
@@ -137,7 +137,7 @@ def test_sentences_of_race_and_cache() -> None:
 
 
 def test_formulas_hold_the_numbers(record: speculative.Record) -> None:
-    size = kv_cache.cache_size(random_model(SMALL), "int8", 10)
+    size = memory.cache_size(SMALL, "int8", 10)
     lines = formulas.cache_bytes(SMALL, 10, "int8", size)
     assert all(f"{size.formula:,}" in line for line in lines[1:])
     assert "measured" in formulas.tokens_per_call(0.5, 4, record.counters)[-1]

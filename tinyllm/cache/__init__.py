@@ -1,6 +1,15 @@
-"""KV caches: what attention keeps of earlier tokens, stored in the dtype it is charged for."""
+"""KV caches: what attention keeps of earlier tokens, stored in the format it is charged for."""
 
-from tinyllm.cache.dense import CACHE_DTYPES, DenseCache, KVCache, new_cache
+from tinyllm.cache.dense import DenseCache, KVCache, new_cache
+from tinyllm.cache.formats import CACHE_DTYPES, Format, format_of
 from tinyllm.cache.storage import Storage
 
-__all__ = ["CACHE_DTYPES", "DenseCache", "KVCache", "Storage", "new_cache"]
+__all__ = [
+    "CACHE_DTYPES",
+    "DenseCache",
+    "Format",
+    "KVCache",
+    "Storage",
+    "format_of",
+    "new_cache",
+]

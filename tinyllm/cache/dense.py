@@ -1,4 +1,4 @@
-"""A dense KV cache: one preallocated slab per layer, in a float dtype or quantised.
+"""A dense KV cache: preallocated storages per layer, in any of the formats.
 
 Writing does not move `length`; the model moves it once, when a whole call has succeeded, so a
 failed call leaves the cache as it was.
@@ -10,11 +10,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tinyllm.cache.storage import CACHE_DTYPES, Storage, StorageShape, new_storage
+from tinyllm.cache.channels import ChannelStorage
+from tinyllm.cache.formats import BLOCK, Format, format_of
+from tinyllm.cache.quantised import TokenStorage
+from tinyllm.cache.storage import FloatStorage, Storage, StorageShape
 from tinyllm.config import ModelConfig
 from tinyllm.errors import CacheOverflowError, SettingError
-
-__all__ = ["CACHE_DTYPES", "DenseCache", "KVCache", "new_cache"]
 
 
 class KVCache(Protocol):
@@ -34,7 +35,11 @@ class KVCache(Protocol):
 
     @property
     def dtype(self) -> str:
-        """Name of the stored type, one of CACHE_DTYPES."""
+        """Name of the format, one of CACHE_DTYPES."""
+
+    @property
+    def call_ends(self) -> int | None:
+        """No row may be in one call with rows beyond the next multiple of this; None: all may."""
 
     @property
     def nbytes(self) -> int:
@@ -55,14 +60,11 @@ class KVCache(Protocol):
         """Count n_new written tokens as held."""
 
     def truncate(self, length: int) -> None:
-        """Forget all tokens from position `length` on."""
+        """Forget all tokens from position `length` on, as if they had never been."""
 
 
 class DenseCache:
-    """The KV cache of one sequence.
-
-    nbytes = 2 L G capacity (D bytes-per-element + scale bytes), exactly what is allocated.
-    """
+    """The KV cache of one sequence; nbytes = Format.bytes, exactly what is allocated."""
 
     def __init__(
         self, config: ModelConfig, capacity: int, dtype: str, compute_dtype: np.dtype
@@ -70,15 +72,21 @@ class DenseCache:
         if capacity < 1:
             raise SettingError(f"capacity must be at least 1 token, not {capacity}")
         self.config = config
+        self.format = format_of(dtype)
         self._length = 0
         self.capacity = capacity
-        self.dtype = dtype
+        self.call_ends = BLOCK if self.format.keys_by_channel else None
 
         def storages(dims_first: bool) -> list[Storage]:
             shape = StorageShape(config.n_kv_head, config.head_dim, capacity, dims_first)
-            return [new_storage(shape, dtype, compute_dtype) for _ in range(config.n_layer)]
+            return [new_storage(shape, self.format, compute_dtype) for _ in range(config.n_layer)]
 
         self.layers = list(zip(storages(True), storages(False), strict=True))
+
+    @property
+    def dtype(self) -> str:
+        """Name of the format."""
+        return self.format.name
 
     @property
     def length(self) -> int:
@@ -92,8 +100,8 @@ class DenseCache:
 
     @property
     def used_nbytes(self) -> int:
-        """Bytes of the positions held; every position costs the same."""
-        return self.nbytes // self.capacity * self._length
+        """Bytes that the tokens held take: nbytes of a cache just large enough."""
+        return self.format.bytes(self.config, self._length)
 
     @property
     def stored_arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -120,13 +128,29 @@ class DenseCache:
         self._length += n_new
 
     def truncate(self, length: int) -> None:
-        """Forget all tokens from position `length` on; O(1), nothing is erased or moved."""
+        """Forget all tokens from position `length` on; O(1), nothing is erased or moved.
+
+        SettingError for a length beyond the cache, or, by channel, inside a block coded long ago.
+        """
         if not 0 <= length <= self._length:
             raise SettingError(
                 f"cannot truncate a cache of {self._length} tokens to {length}: "
                 f"give a length from 0 to {self._length}"
             )
+        for keys, values in self.layers:
+            keys.rewind(length)
+            values.rewind(length)
         self._length = length
+
+
+def new_storage(shape: StorageShape, kind: Format, compute_dtype: np.dtype) -> Storage:
+    """Empty storage of a format for one layer's keys or values; SettingError for a wrong D."""
+    kind.check(shape.head_dim)
+    if not kind.scaled:
+        return FloatStorage(shape, kind.name, compute_dtype)
+    if kind.keys_by_channel and shape.dims_first:
+        return ChannelStorage(shape, kind, compute_dtype)
+    return TokenStorage(shape, kind, compute_dtype)
 
 
 def new_cache(

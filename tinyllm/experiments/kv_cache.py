@@ -1,8 +1,7 @@
 """What a cache saves and what it costs: step time against position, and bytes.
 
 At chosen positions of one real generation, a step with the cache and a step that recomputes
-everything are timed in turn. The cache's size is told three ways that must agree: the formula,
-the bytes of the positions held, and the nbytes of the arrays. Draws nothing.
+everything are timed in turn. Draws nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,22 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache import DenseCache
-from tinyllm.config import ModelConfig
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
 from tinyllm.tokenizer import CharTokenizer
 
-ELEMENT_BYTES = {"float32": 4, "float16": 2, "int8": 1}
 ROWS, REPEATS = 18, 5  # positions measured, and times each
-SCALE_BYTES = {"float32": 0, "float16": 0, "int8": 2}  # one float16 per head and position
-
-
-def formula_bytes(config: ModelConfig, tokens: int, dtype: str) -> int:
-    """2 L G S (D bytes + scale): keys and values of S tokens."""
-    per_head = config.head_dim * ELEMENT_BYTES[dtype] + SCALE_BYTES[dtype]
-    return 2 * config.n_layer * config.n_kv_head * tokens * per_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +42,6 @@ class CacheRecord:
         """Take one row in; each is worth drawing."""
         self.rows.append(row)
         return True
-
-
-@dataclass(frozen=True, slots=True)
-class CacheSize:
-    """The whole cache's size, told three ways."""
-
-    formula: int
-    nbytes: int
-    arrays: int  # sum of array.nbytes
-
-    @property
-    def agree(self) -> bool:
-        return self.formula == self.nbytes == self.arrays
-
-
-def cache_size(model: Transformer, dtype: str, capacity: int) -> CacheSize:
-    """The size of a new cache of `capacity` tokens."""
-    cache = model.new_cache(dtype, capacity)
-    arrays = sum(array.nbytes for array in cache.stored_arrays.values())
-    return CacheSize(formula_bytes(model.config, capacity, dtype), cache.nbytes, arrays)
 
 
 def positions(config: RunConfig, rows: int = ROWS) -> list[int]:

@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tinyllm.cache import format_of
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
@@ -73,12 +74,13 @@ def rounds(
 ) -> Iterator[RoundRow]:
     """The run, a round at a time."""
     counters, made = Counters(), 0
-    per_token = target.new_cache(config.kv_dtype, capacity=1).nbytes
+    kind = format_of(config.kv_dtype)
     for event in _speculate(config, target, drafter):
         counters = counters.add(event)
         made += len(event.tokens)
-        peak, held = event.target_cache_peak, event.target_cache_length
-        yield RoundRow(event, counters, made, peak * per_token, held * per_token)
+        lengths = (event.target_cache_peak, event.target_cache_length)
+        peak_bytes, used_bytes = (kind.bytes(target.config, tokens) for tokens in lengths)
+        yield RoundRow(event, counters, made, peak_bytes, used_bytes)
 
 
 def compare(

@@ -25,7 +25,7 @@ from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
 
-_WIDTHS = {"kv_dtype": 2.5, "kv_heads": 1.75, "prompt": 4.2}  # of columns; sliders take 2.1
+_WIDTHS = {"kv_dtype": 1.9, "kv_heads": 1.75, "prompt": 4.2}  # of columns; sliders take 2.1
 _ROW_HEIGHT = 68  # the least that Streamlit gives a text area
 _PRESSED = "_pressed_run"
 _BIND: dict[str, Any] = {"bind": "query-params"}
@@ -67,8 +67,13 @@ def _temperature() -> Any:
 
 
 def _kv_dtype() -> Any:
-    text = _("How the cache stores a number. int8 adds a float16 scale per head and position.")
-    return _choice("kv_dtype", _("KV dtype"), KV_DTYPES, text)
+    text = _(
+        "How the cache stores its numbers. int8 and int4 add a float16 scale per head and token, "
+        "_g8 one for every 8 dimensions; _channel scales keys by dimension over 32 tokens."
+    )
+    return st.selectbox(
+        _("KV dtype"), KV_DTYPES, key="kv_dtype", help=text, filter_mode=None, **_BIND
+    )
 
 
 def _kv_heads() -> Any:

@@ -1,23 +1,60 @@
 """LaTeX lines with this run's numbers in them; the symbols stand in the pages."""
 
+from tinyllm.cache import Format, format_of
+from tinyllm.cache.formats import BLOCK, WINDOW
 from tinyllm.config import ModelConfig
-from tinyllm.experiments.kv_cache import ELEMENT_BYTES, SCALE_BYTES, CacheSize
+from tinyllm.experiments.memory import CacheSize
 from tinyllm.experiments.speculative import Comparison
 from tinyllm.speculative import Counters, theory
 
-CACHE_BYTES = r"\text{bytes} = 2 \, L \, G \, S \, (D \, b + s)"
 TOKENS_PER_CALL = r"\text{tokens per call} = \frac{1 - \alpha^{k+1}}{1 - \alpha}"
 
 
 def cache_bytes(config: ModelConfig, tokens: int, dtype: str, size: CacheSize) -> tuple[str, ...]:
-    """The cache formula with numbers, and the two other counts below it."""
-    head = rf"{config.head_dim} \cdot {ELEMENT_BYTES[dtype]} + {SCALE_BYTES[dtype]}"
-    factors = rf"2 \cdot {config.n_layer} \cdot {config.n_kv_head} \cdot {tokens} \cdot ({head})"
+    """The cache formula in letters and with numbers, and the two other counts below it."""
+    kind = format_of(dtype)
+    lines = _by_channel(kind, config, tokens) if kind.keys_by_channel else _by_token(kind)
+    head_dim = config.head_dim
+    heads = rf"{config.n_layer} \cdot {config.n_kv_head}"
+    if kind.keys_by_channel:
+        keys = kind.key_bytes(head_dim, tokens)
+        values = tokens * kind.vector_bytes(head_dim)
+        numbers = rf"{heads} \cdot ({keys:,} + {values:,})"
+    else:
+        numbers = rf"2 \cdot {heads} \cdot {tokens} \cdot ({_vector(kind, head_dim)})"
     return (
-        CACHE_BYTES,
-        rf"{factors} = {size.formula:,}",
+        *lines,
+        rf"{numbers} = {size.formula:,}",
         rf"\texttt{{cache.nbytes}} = {size.nbytes:,}",
         rf"\textstyle\sum \texttt{{array.nbytes}} = {size.arrays:,}",
+    )
+
+
+def _vector(kind: Format, head_dim: int) -> str:
+    """D b / 8 + 2 n with numbers."""
+    scales = rf" + 2 \cdot {kind.scales(head_dim)}" if kind.scaled else ""
+    return rf"{head_dim} \cdot \tfrac{{{kind.bits}}}{{8}}{scales}"
+
+
+def _by_token(kind: Format) -> tuple[str, ...]:
+    scales = " + 2 n" if kind.scaled else ""
+    return (rf"\text{{bytes}} = 2 \, L \, G \, S \, (D \tfrac{{b}}{{8}}{scales})",)
+
+
+def _by_channel(kind: Format, config: ModelConfig, tokens: int) -> tuple[str, ...]:
+    """Keys K and values V of one head, each with its numbers."""
+    head_dim = config.head_dim
+    coded, window = tokens // BLOCK * BLOCK, min(tokens, WINDOW)
+    element = rf"{head_dim} \cdot \tfrac{{{kind.bits}}}{{8}}"
+    scales = rf"\tfrac{{2 \cdot {head_dim}}}{{{BLOCK}}}"
+    keys = rf"{coded} \, ({element} + {scales}) + 2 \cdot {head_dim} \cdot {window}"
+    values = rf"{tokens} \, ({_vector(kind, head_dim)})"
+    return (
+        r"\text{bytes} = L \, G \, (K + V)",
+        rf"K = F (D \tfrac{{b}}{{8}} + \tfrac{{2 D}}{{{BLOCK}}}) + 2 D W",
+        rf"K = {keys} = {kind.key_bytes(head_dim, tokens):,}",
+        r"V = S (D \tfrac{b}{8} + 2 n)",
+        rf"V = {values} = {tokens * kind.vector_bytes(head_dim):,}",
     )
 
 

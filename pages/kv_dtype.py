@@ -1,0 +1,126 @@
+"""KV dtype: what fewer bits per number save, and what they cost in quality and in time."""
+
+import streamlit as st
+
+from tinyllm.cache import Format
+from tinyllm.cache.channels import ChannelStorage
+from tinyllm.cache.quantised import TokenStorage, quantise
+from tinyllm.cache.storage import Widening
+from tinyllm.experiments.kv_dtype import (
+    STEP_TURNS,
+    TOKENS,
+    FormatRecord,
+    formats_table,
+    outliers_table,
+    texts,
+    watch,
+)
+from tinyllm.experiments.memory import cache_size
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.ui import controls, formats, formulas, layout, state
+from tinyllm.ui.navigation import ensure_entry
+from tinyllm.ui.plot import plot
+from tinyllm.ui.text import _
+
+ensure_entry()
+PAGE, MEASURED = "kv_dtype", "kv_dtype of every format"
+
+
+def begin(config: RunConfig) -> state.Play[FormatRecord]:
+    """A run to watch, format by format.
+
+    The formats depend on the model alone. Once they are measured, new settings need new texts
+    only; the same settings again mean that Run was pressed, and everything is measured anew.
+    """
+    model = state.model(config.target)
+    measured = state.store(MEASURED).get(config.kv_heads)
+    if measured is None:
+        return state.Play(config, watch(config, model), FormatRecord())
+    record = measured.result.restarted()
+    if state.store(PAGE).get(config) is not None:
+        return state.Play(config, watch(config, model), record)
+    play = state.Play(config, (texts(config, model) for _once in range(1)), record)
+    play.began = measured.began
+    return play
+
+
+def show() -> None:
+    """Everything that moves: the two texts, chart, tiles, what to notice, the large channel."""
+    record = state.step(PAGE, play)
+    if play.ended:
+        state.store(MEASURED).put(config.kv_heads, play)
+        state.store(PAGE).put(config, play)  # also one that ended before its first tick
+    if record.texts is not None:
+        st.html(formats.texts_html(record.texts, config.kv_dtype))
+    chart, tiles = st.columns([4, 1])
+    with chart:
+        figure = formats.quality_figure(record, config.kv_dtype, shape)
+        plot(figure, "quality_chart", alt=formats.quality_chart(record), height=330)
+    with tiles:
+        for name, value in formats.tiles(record, config.kv_dtype):
+            st.metric(name, value)
+    layout.notice(formats.notice(record, config.kv_dtype))
+    if play.running:
+        st.caption(formats.progress(record))
+
+
+def show_outliers() -> None:
+    """The large channel, once it is measured."""
+    rows = list(play.result.outliers.values())
+    st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
+    figure = formats.outlier_figure(rows, config.kv_dtype)
+    plot(figure, "outlier_chart", alt=formats.outlier_chart(rows, config.kv_dtype), height=280)
+    st.markdown(formats.outlier_notice(rows, config.kv_dtype))
+
+
+layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
+play = controls.control_row(
+    PAGE,
+    ("kv_dtype", "kv_heads"),
+    ("prompt", "temperature", "seed", "top_k", "top_p"),
+    begin,
+)
+config = play.config
+shape = state.model(config.target).config
+state.ticking(show, play)
+if not play.running:
+    layout.timing(play, STEP_TURNS)
+controls.try_this(
+    {
+        _("Four bits: int4"): RunConfig(kv_dtype="int4"),
+        _("A scale for every eight numbers: int4_g8"): RunConfig(kv_dtype="int4_g8"),
+        _("Keys by channel: int4_channel"): RunConfig(kv_dtype="int4_channel"),
+        _("Eight bits, one KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
+    },
+)
+state.ticking(show_outliers, play)
+
+size = cache_size(shape, config.kv_dtype, TOKENS)
+layout.below(
+    reading=_(
+        "Every layer (L) and KV head (G) keeps a key and a value of D numbers of b bits for each "
+        "of the S tokens, and for integers n scales, a float16 each. Keys by channel have D scales "
+        "for every full block of 32 tokens (F tokens are in full blocks) and keep the newest W "
+        "keys as float16. fp8 has a scale of 1 and saturates. Below, the formula for a prompt "
+        "and its text beside the cache's own count and the sum of its arrays' nbytes."
+    ),
+    formula=formulas.cache_bytes(shape, TOKENS, config.kv_dtype, size),
+    code=(Format, quantise, TokenStorage, ChannelStorage, Widening),
+    sources=(
+        _(
+            "Z. Liu and others, *KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache*, "
+            "ICML 2024, arXiv 2402.02750: keys by channel, values by token, the newest as floats."
+        ),
+        _(
+            "P. Micikevicius and others, *FP8 Formats for Deep Learning*, 2022, arXiv 2209.05433: "
+            "e4m3 without infinities, e5m2, and conversion that saturates."
+        ),
+        _(
+            "T. Dettmers and others, *LLM.int8()*, NeurIPS 2022, arXiv 2208.07339: the large "
+            "channels of large models."
+        ),
+        _("vLLM's documentation, *Quantized KV Cache*: fp8_e4m3 and fp8_e5m2 with a scale of 1."),
+    ),
+    export={"formats": formats_table(play.result), "outliers": outliers_table(play.result)},
+    settings=config,
+)

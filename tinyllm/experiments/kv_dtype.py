@@ -1,0 +1,271 @@
+"""What fewer bits cost: every KV format's bytes, texts, logits, loss and step time.
+
+float32 is the reference: greedy decoding of the shared prompts, the logits along its tokens, and
+the loss over a text no model has seen, every prediction made through the cache. Draws nothing.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tinyllm.cache import CACHE_DTYPES, format_of
+from tinyllm.experiments.memory import cache_size
+from tinyllm.experiments.outliers import OutlierRow, outliers
+from tinyllm.experiments.prompts import validation_prompts, validation_text
+from tinyllm.experiments.rows import Row, flat
+from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.timing import Spread
+from tinyllm.generation import generate
+from tinyllm.layers import Array
+from tinyllm.model import Transformer
+from tinyllm.tokenizer import CharTokenizer
+
+REFERENCE = "float32"
+PROMPT_LENGTH, NEW_TOKENS = 16, 96
+TOKENS = PROMPT_LENGTH + NEW_TOKENS
+WINDOWS = 8  # of the context's length, for the loss
+STEP_TURNS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class FormatRow:
+    """What one format costs, against float32."""
+
+    dtype: str
+    bits: int
+    keys_by_channel: bool
+    tokens: int  # a prompt and what follows it
+    nbytes: int  # of a cache for so many tokens
+    formula_bytes: int
+    agree: bool  # these two, and the arrays
+    bytes_per_token: float  # of a cache for the whole context
+    prompts: int
+    identical: int  # prompts with the same text to the last token
+    first_divergence: float  # mean over prompts; a text that never parts counts as its length
+    max_logit_difference: float  # along float32's tokens
+    loss: float  # nats per character
+    loss_increase: float
+    loss_error: float  # standard error of the increase, over windows
+    step: Spread  # seconds of one step near the context's end
+    reference_step: Spread  # of float32, in turn
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The run's own prompt, continued from a float32 cache and from one in its format."""
+
+    reference: str
+    text: str
+
+    @property
+    def same(self) -> int:
+        """Characters before the first difference."""
+        return _same(self.reference, self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far the measurements of a format are."""
+
+    dtype: str
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What one format made of the shared prompts and windows."""
+
+    texts: list[list[int]]  # up to the first token that is not float32's, with it
+    logits: list[Array]  # (NEW_TOKENS, V) along float32's texts
+    losses: NDArray[np.float64]  # (WINDOWS,)
+
+
+def rows(model: Transformer, dtypes: Sequence[str] = CACHE_DTYPES) -> Iterator[FormatRow]:
+    """A row for each format, measured anew."""
+    return (event for event in measure(model, dtypes) if isinstance(event, FormatRow))
+
+
+def measure(
+    model: Transformer, dtypes: Sequence[str] = CACHE_DTYPES
+) -> Iterator[FormatRow | Progress]:
+    """The rows, and before each how far its measurements are."""
+    encode = model.tokenizer.encode
+    prompts = [encode(prompt) for prompt in validation_prompts(length=PROMPT_LENGTH)]
+    windows = _windows(encode(validation_text()), model.config.context_length)
+    reference = yield from _answers(model, REFERENCE, prompts, windows)
+    for dtype in dtypes:
+        answers = reference
+        if dtype != REFERENCE:
+            answers = yield from _answers(model, dtype, prompts, windows, reference.texts)
+        yield _row(model, dtype, answers, reference, windows[0].tolist())
+
+
+def _answers(
+    model: Transformer,
+    dtype: str,
+    prompts: list[list[int]],
+    windows: NDArray[np.int64],
+    along: list[list[int]] | None = None,
+) -> Generator[Progress, None, _Answers]:
+    """Texts, logits and losses, part by part; float32's own are made without texts to go along."""
+    texts, logits, losses = [], [], []
+    parts = len(prompts) + len(windows)
+    for part, prompt in enumerate(prompts):
+        texts.append(_greedy(model, prompt, dtype, along[part] if along else None))
+        logits.append(_logits(model, prompt, along[part] if along else texts[-1], dtype))
+        yield Progress(dtype, part, parts)
+    for part, window in enumerate(windows, len(prompts)):
+        losses.append(_loss(model, window, dtype))
+        yield Progress(dtype, part, parts)
+    return _Answers(texts, logits, np.array(losses))
+
+
+def _row(
+    model: Transformer, dtype: str, answers: _Answers, reference: _Answers, tokens: list[int]
+) -> FormatRow:
+    """A format's answers beside float32's; `tokens` are fed before the step that is timed."""
+    config, kind = model.config, format_of(dtype)
+    size = cache_size(config, dtype, TOKENS)
+    places = list(map(_same, answers.texts, reference.texts))
+    apart = [np.abs(a - b).max() for a, b in zip(answers.logits, reference.logits, strict=True)]
+    increases = answers.losses - reference.losses
+    step, reference_step = _step_times(model, dtype, tokens)
+    return FormatRow(
+        dtype=dtype,
+        bits=kind.bits,
+        keys_by_channel=kind.keys_by_channel,
+        tokens=TOKENS,
+        nbytes=size.nbytes,
+        formula_bytes=size.formula,
+        agree=size.agree,
+        bytes_per_token=kind.bytes(config, config.context_length) / config.context_length,
+        prompts=len(places),
+        identical=places.count(NEW_TOKENS),
+        first_divergence=float(np.mean(places)),
+        max_logit_difference=float(max(apart)),
+        loss=float(answers.losses.mean()),
+        loss_increase=float(increases.mean()),
+        loss_error=float(increases.std(ddof=1) / len(increases) ** 0.5),
+        step=step,
+        reference_step=reference_step,
+    )
+
+
+def _same(one: Sequence[object], other: Sequence[object]) -> int:
+    """How many items agree before the first that does not."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _greedy(
+    model: Transformer, prompt: list[int], dtype: str, along: list[int] | None
+) -> list[int]:
+    """NEW_TOKENS tokens, or only as far as they are those of `along`, and the first that is not."""
+    text: list[int] = []
+    for token in generate(model, prompt, max_new_tokens=NEW_TOKENS, kv_dtype=dtype):
+        text.append(token.id)
+        if along is not None and token.id != along[len(text) - 1]:
+            break
+    return text
+
+
+def _logits(model: Transformer, prompt: list[int], text: list[int], dtype: str) -> Array:
+    """(NEW_TOKENS, V): what each token of the text was chosen from, if this cache had held it."""
+    fed = [*prompt, *text[:-1]]
+    return model.forward(fed, model.new_cache(dtype, len(fed)), rows=len(text))
+
+
+def _windows(text: list[int], length: int) -> NDArray[np.int64]:
+    """(WINDOWS, length + 1) stretches of a text, evenly spaced."""
+    starts = np.linspace(0, len(text) - length - 1, WINDOWS).astype(int)
+    return np.array([text[start : start + length + 1] for start in starts])
+
+
+def _loss(model: Transformer, window: NDArray[np.int64], dtype: str) -> float:
+    """Mean loss in nats over a window, every prediction made through the cache."""
+    cache = model.new_cache(dtype, len(window) - 1)
+    logits = model.forward(window[:-1].tolist(), cache).astype(np.float64)
+    logits -= logits.max(axis=1, keepdims=True)
+    chosen = logits[np.arange(len(logits)), window[1:]]
+    return float((np.log(np.exp(logits).sum(axis=1)) - chosen).mean())
+
+
+def _step_times(model: Transformer, dtype: str, tokens: list[int]) -> tuple[Spread, Spread]:
+    """Seconds of a step at the context's end, with this format and with float32, in turn."""
+    held = model.config.context_length - 1
+    caches = [model.new_cache(name) for name in (dtype, REFERENCE)]
+    seconds: list[list[float]] = [[], []]
+    for cache in caches:
+        model.forward(tokens[:held], cache, rows=0)
+    for turn in range(STEP_TURNS + 1):
+        for cache, times in zip(caches, seconds, strict=True):
+            start = perf_counter()
+            model.forward(tokens[held : held + 1], cache)
+            if turn:  # the first is not counted
+                times.append(perf_counter() - start)
+            cache.truncate(held)
+    return Spread.of(seconds[0]), Spread.of(seconds[1])
+
+
+def texts(config: RunConfig, model: Transformer) -> Texts:
+    """The run's prompt continued twice with the same seed."""
+    decode = CharTokenizer().decode
+    both = (
+        generate(model, config.prompt, **config.run_settings | {"kv_dtype": dtype})
+        for dtype in (REFERENCE, config.kv_dtype)
+    )
+    reference, text = (decode([token.id for token in made]) for made in both)
+    return Texts(reference, text)
+
+
+@dataclass(slots=True)
+class FormatRecord:
+    """What a run has given so far."""
+
+    texts: Texts | None = None
+    formats: dict[str, FormatRow] = field(default_factory=dict)
+    outliers: dict[tuple[str, float], OutlierRow] = field(default_factory=dict)
+    progress: Progress | None = None
+
+    def take(self, event: Texts | Progress | FormatRow | OutlierRow) -> bool:
+        """Take one event in; True for a format, which is worth drawing by itself."""
+        if isinstance(event, Progress):
+            self.progress = event
+            return False
+        self.progress = None
+        if isinstance(event, Texts):
+            self.texts = event
+        elif isinstance(event, OutlierRow):
+            self.outliers[event.dtype, event.factor] = event
+        else:
+            self.formats[event.dtype] = event
+        return isinstance(event, FormatRow)
+
+    def restarted(self) -> "FormatRecord":
+        """Without the texts; what was measured stays until it is measured anew."""
+        return FormatRecord(formats=dict(self.formats), outliers=dict(self.outliers))
+
+
+def watch(
+    config: RunConfig, model: Transformer
+) -> Iterator[Texts | Progress | FormatRow | OutlierRow]:
+    """The run's own texts, the outliers, then all formats, its own before the others."""
+    yield texts(config, model)
+    ordered = dict.fromkeys((REFERENCE, config.kv_dtype, *CACHE_DTYPES))
+    yield from outliers(model)
+    yield from measure(model, list(ordered))
+
+
+def formats_table(record: FormatRecord) -> list[Row]:
+    """The formats as flat rows, for export."""
+    ordered = sorted(record.formats.values(), key=lambda row: CACHE_DTYPES.index(row.dtype))
+    return [flat(row) for row in ordered]
+
+
+def outliers_table(record: FormatRecord) -> list[Row]:
+    """The outlier rows, for export."""
+    return [flat(row) for row in record.outliers.values()]

@@ -1,0 +1,333 @@
+"""The KV dtype page's charts, texts and sentences: data in, figure or words out.
+
+Colours are palette names, as in figures.py. Nothing is typed in: every number comes from the
+record.
+"""
+
+from collections.abc import Sequence
+from html import escape
+from math import log10
+from typing import Any
+
+from tinyllm.cache import CACHE_DTYPES, format_of
+from tinyllm.config import ModelConfig
+from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts
+from tinyllm.experiments.outliers import OutlierRow
+from tinyllm.ui.plot import Figure
+from tinyllm.ui.text import _, format_count, format_seconds
+
+# Where a point's name stands, so that names of neighbours do not meet.
+_PLACES = {
+    "float32": "top center",
+    "float16": "top center",
+    "bfloat16": "middle right",
+    "int8": "bottom left",
+    "int8_channel": "bottom right",
+    "int4_channel": "middle left",
+}
+# Series -> the formats in it; each has its own colour and marker.
+_KINDS = {
+    "floats": ("float32", "float16", "bfloat16", "fp8_e4m3", "fp8_e5m2"),
+    "token": ("int8", "int4", "int4_g8"),
+    "channel": ("int8_channel", "int4_channel"),
+}
+_LOOKS = {"floats": ("$0", "circle"), "token": ("$1", "square"), "channel": ("$2", "diamond")}
+_DASHES = ("solid", "dash", "dot")
+_ALIKE = 0.8  # of an error: from here on two are called alike
+
+
+def _margin() -> dict[str, int]:
+    return {"l": 8, "r": 8, "t": 24, "b": 8}
+
+
+def _title(text: str) -> dict[str, Any]:
+    place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left"}
+    return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
+
+
+def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Figure:
+    """Increase of the loss against bytes per token, a point for each format; one is ringed.
+
+    `shape` is the model's, whose bytes in float32 fix the axis before anything is measured.
+    """
+    names = {
+        "floats": _("floats"),
+        "token": _("integers, a scale per token"),
+        "channel": _("integers, keys by channel"),
+    }
+    data = []
+    for kind, members in _KINDS.items():
+        rows = [record.formats[one] for one in members if one in record.formats]
+        data.append(_points(rows, *_LOOKS[kind]) | {"name": names[kind]})
+    ring = [record.formats[chosen]] if chosen in record.formats else []
+    data.append(
+        {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [row.bytes_per_token for row in ring],
+            "y": [row.loss_increase for row in ring],
+            "hoverinfo": "skip",
+            "showlegend": False,
+            "marker": {
+                "symbol": "circle-open",
+                "size": 22,
+                "color": "$text",
+                "line": {"width": 2, "color": "$text"},
+            },
+        }
+    )
+    top = max((row.loss_increase + row.loss_error for row in record.formats.values()), default=0)
+    widest = format_of(REFERENCE).bytes(shape, shape.context_length) / shape.context_length
+    layout = {
+        "margin": _margin(),
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": {"x": 0.99, "y": 0.99, "xanchor": "right", "yanchor": "top"},
+        "xaxis": {
+            "type": "log",
+            "title": {"text": _("bytes per token, the whole context held")},
+            "tickvals": [widest / 2**halving for halving in range(4)],
+            "ticktext": [f"{widest / 2**halving:,.0f}" for halving in range(4)],
+            "autorange": False,
+            "range": [log10(widest / 10), log10(widest * 1.35)],
+        },
+        "yaxis": {"range": [-0.16 * (top or 0.01), 1.2 * (top or 0.01)], "nticks": 6},
+        "annotations": [_title(_("Increase of the loss, nats"))],
+    }
+    return {"data": data, "layout": layout}
+
+
+def _points(rows: Sequence[FormatRow], colour: str, symbol: str) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "x": [row.bytes_per_token for row in rows],
+        "y": [row.loss_increase for row in rows],
+        "text": [f"  {row.dtype}  " for row in rows],
+        "textposition": [_PLACES.get(row.dtype, "middle right") for row in rows],
+        "textfont": {"color": "$text"},
+        "cliponaxis": False,
+        "error_y": {
+            "type": "data",
+            "array": [row.loss_error for row in rows],
+            "color": colour,
+            "thickness": 1,
+            "width": 3,
+        },
+        "marker": {"color": colour, "symbol": symbol, "size": 11},
+        "customdata": [
+            [row.identical, row.prompts, row.max_logit_difference, row.dtype] for row in rows
+        ],
+        "hovertemplate": _(
+            "%{customdata[3]}: %{x:,.0f} bytes a token, %{y:+.4f} nats<br>%{customdata[0]} of "
+            "%{customdata[1]} texts the same, logits at most %{customdata[2]:.3g} apart"
+            "<extra></extra>"
+        ),
+    }
+
+
+def outlier_family(chosen: str) -> tuple[str, ...]:
+    """The formats that are compared on keys with a large channel: int8's, else int4's."""
+    bits = "int8" if chosen.startswith("int8") else "int4"
+    return tuple(name for name in CACHE_DTYPES if name.startswith(bits))
+
+
+def outlier_figure(rows: Sequence[OutlierRow], chosen: str) -> Figure:
+    """Error of the other channels against how large the large one is made."""
+    data = []
+    for index, dtype in enumerate(outlier_family(chosen)):
+        line = [row for row in rows if row.dtype == dtype]
+        colour, symbol = ("$1", "square") if index == 0 else ("$0", "circle")
+        if dtype.endswith("_channel"):
+            colour, symbol = "$2", "diamond"
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": dtype,
+                "x": [row.factor for row in line],
+                "y": [row.others_error for row in line],
+                "customdata": [row.times_median for row in line],
+                "line": {"color": colour, "width": 2.5, "dash": _DASHES[index]},
+                "marker": {"color": colour, "symbol": symbol, "size": 8},
+                "hovertemplate": _(
+                    "%{fullData.name}, × %{x}: error %{y:.1%}<br>the large channel is "
+                    "%{customdata:.0f} times its head\u2019s median one<extra></extra>"
+                ),
+            }
+        )
+    factors = sorted({row.factor for row in rows}) or [1]
+    layout = {
+        "margin": _margin(),
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": {"x": 0.01, "y": 0.99, "yanchor": "top", "bgcolor": "$background/0.6"},
+        "xaxis": {
+            "type": "log",
+            "tickvals": factors,
+            "ticktext": [f"{factor:g}" for factor in factors],
+            "title": {"text": _("factor on one channel of every head")},
+        },
+        "yaxis": {"rangemode": "tozero", "tickformat": ".0%"},
+        "annotations": [_title(_("Error of all other channels of the keys"))],
+    }
+    return {"data": data, "layout": layout}
+
+
+def texts_html(texts: Texts, chosen: str) -> str:
+    """Both continuations, one above the other; from the first difference on they are marked."""
+    same = texts.same
+    lines = []
+    for name, text in ((REFERENCE, texts.reference), (chosen, texts.text)):
+        shown, rest = (escape(part.replace("\n", "⏎")) for part in (text[:same], text[same:]))
+        tail = f"<mark>{rest}</mark>" if rest else ""
+        lines.append(f"<span>{escape(name)}</span><code>{shown}{tail}</code>")
+    return f'{_CSS}<div class="tinyllm-texts">{"".join(lines)}</div>'
+
+
+_CSS = """<style>
+.tinyllm-texts { display: grid; grid-template-columns: max-content minmax(0, 1fr);
+  gap: 0.1rem 0.8rem; font-size: 0.85rem; }
+.tinyllm-texts span { opacity: 0.75; }
+.tinyllm-texts code { white-space: pre-wrap; overflow-wrap: anywhere; }
+.tinyllm-texts mark { background: none; color: inherit;
+  text-decoration: underline dashed; text-underline-offset: 0.25em; }
+@media (max-width: 640px) { .tinyllm-texts { grid-template-columns: minmax(0, 1fr); } }
+</style>"""
+
+
+def _words(row: FormatRow, reference: FormatRow) -> dict[str, str]:
+    return {
+        "dtype": row.dtype,
+        "tokens": format_count(row.tokens),
+        "nbytes": format_count(row.nbytes),
+        "share": f"{row.nbytes / reference.nbytes:.0%}",
+        "increase": f"{row.loss_increase:.4f}",
+        "loss": f"{reference.loss:.3f}",
+        "identical": str(row.identical),
+        "prompts": str(row.prompts),
+        "step": format_seconds(row.step.median),
+        "reference_step": format_seconds(row.reference_step.median),
+    }
+
+
+def notice(record: FormatRecord, chosen: str) -> str:
+    """What the chosen format saves and costs, as far as it is measured."""
+    row, reference = record.formats.get(chosen), record.formats.get(REFERENCE)
+    if reference is None or row is None:
+        return _("The formats are being measured, float32 first: it is what all are held against.")
+    if chosen == REFERENCE:
+        return _(
+            "float32 is what the other formats are held against: {nbytes} bytes for {tokens} "
+            "tokens and a loss of {loss} nats. Choose one with fewer bits."
+        ).format(**_words(row, reference))
+    if row.loss_increase <= 2 * row.loss_error:
+        sentence = _(
+            "{dtype} holds {tokens} tokens in {nbytes} bytes, {share} of float32, at no loss that "
+            "can be measured; {identical} of {prompts} texts stay the same. A step takes {step} "
+            "against {reference_step}: numbers are decoded when they are read."
+        )
+    else:
+        sentence = _(
+            "{dtype} holds {tokens} tokens in {nbytes} bytes, {share} of float32, and costs "
+            "{increase} nats on a loss of {loss}; {identical} of {prompts} texts stay the same. A "
+            "step takes {step} against {reference_step}: numbers are decoded when they are read."
+        )
+    return sentence.format(**_words(row, reference))
+
+
+def progress(record: FormatRecord) -> str:
+    """What is being measured now."""
+    now = record.progress
+    if now is None:
+        return _("Measuring in turn ...")
+    return _("Measuring {dtype}: {part} of {parts}.").format(
+        dtype=now.dtype, part=now.part + 1, parts=now.parts
+    )
+
+
+def tiles(record: FormatRecord, chosen: str) -> list[tuple[str, str]]:
+    """Name and value of the three numbers beside the chart."""
+    row = record.formats.get(chosen)
+    return [
+        (
+            _("Bytes per token"),
+            "-" if row is None else format_count(row.bytes_per_token),
+        ),
+        (
+            _("Loss against float32"),
+            "-" if row is None else _("{nats:+.4f} nats").format(nats=row.loss_increase),
+        ),
+        (
+            _("Texts that stay the same"),
+            "-"
+            if row is None
+            else _("{same} of {all}").format(same=row.identical, all=row.prompts),
+        ),
+    ]
+
+
+def quality_chart(record: FormatRecord) -> str:
+    """The main chart in words."""
+    if not record.formats:
+        return _("Bytes per token and increase of the loss, by format: still to be measured.")
+    points = ", ".join(
+        f"{row.dtype}: {row.bytes_per_token:,.0f}, {row.loss_increase:+.4f}"
+        for row in record.formats.values()
+    )
+    return _("Bytes per token and increase of the loss in nats, by format: {points}.").format(
+        points=points
+    )
+
+
+def outlier_chart(rows: Sequence[OutlierRow], chosen: str) -> str:
+    """The chart of the large channel in words."""
+    most = max((row.factor for row in rows), default=0)
+    points = ", ".join(
+        f"{row.dtype}: {row.others_error:.1%}"
+        for row in rows
+        if row.factor == most and row.dtype in outlier_family(chosen)
+    )
+    if not points:
+        return _("Error of the other channels against the size of a large one: to be measured.")
+    return _(
+        "Error of the other channels against the size of one large channel; at {most:g} times: "
+        "{points}."
+    ).format(most=most, points=points)
+
+
+def outlier_notice(rows: Sequence[OutlierRow], chosen: str) -> str:
+    """What the large channel does by token and by channel."""
+    whole, *_groups, channel = outlier_family(chosen)
+    found = {(row.dtype, row.factor): row for row in rows}
+    most = max((row.factor for row in rows), default=0)
+    if (channel, most) not in found:
+        return _("Still to be measured.")
+    own_token, own_channel = found[whole, 1].others_error, found[channel, 1].others_error
+    if own_channel > _ALIKE * own_token:
+        sentence = _(
+            "With a scale per token, a channel made {most:g} times larger sets the scale for all: "
+            "the others come back from {whole} with an error of {token:.0%}; with a scale by "
+            "channel it stays at {by_channel:.1%}. This model\u2019s own largest channel is only "
+            "{own:.1f} times its head\u2019s median one, and both ways do alike ({own_token:.1%} "
+            "and {own_channel:.1%}): what {channel} gains above, it owes to its newest keys, which "
+            "are floats."
+        )
+    else:
+        sentence = _(
+            "With a scale per token, a channel made {most:g} times larger sets the scale for all: "
+            "the others come back from {whole} with an error of {token:.0%}; with a scale by "
+            "channel it stays at {by_channel:.1%}. This model\u2019s own largest channel is "
+            "{own:.1f} times its head\u2019s median one, and costs {own_token:.1%} against "
+            "{own_channel:.1%} already."
+        )
+    return sentence.format(
+        most=most,
+        whole=whole,
+        channel=channel,
+        token=found[whole, most].others_error,
+        by_channel=found[channel, most].others_error,
+        own=found[whole, 1].times_median,
+        own_token=own_token,
+        own_channel=own_channel,
+    )
