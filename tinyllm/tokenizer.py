@@ -51,7 +51,7 @@ def checked_ids(tokens: Iterable[int], vocab_size: int) -> list[int]:
     """
     try:
         row = list(tokens)
-        ids = [index(token) for token in row]
+        ids = list(map(index, row))
         if bool in map(type, row):
             raise TypeError("True and False are no token ids")
     except TypeError as error:

@@ -126,7 +126,7 @@ def count_frames(page: Page) -> list[object]:
     """What the server sends to this page from now on, a frame of its socket each."""
     frames: list[object] = []
     session = page.context.new_cdp_session(page)
-    session.on("Network.webSocketFrameReceived", frames.append)
+    session.on("Network.webSocketFrameReceived", lambda frame: frames.append(frame))
     session.send("Network.enable")
     return frames
 
