@@ -21,10 +21,11 @@ from tinyllm.memory.engines import sglang, vllm
 from tinyllm.memory.explain import explain_log
 from tinyllm.memory.fields import whole_number
 from tinyllm.memory.files import Described, read_model, read_text
-from tinyllm.memory.gpus import Gpu
+from tinyllm.memory.gpus import Gpu, gpu
 from tinyllm.memory.log_lines import MOST_CHARACTERS
 from tinyllm.memory.options import (
     add_arguments,
+    choice,
     llamacpp_settings,
     vllm_settings,
     workload,
@@ -33,6 +34,34 @@ from tinyllm.memory.presets import Preset, preset
 from tinyllm.memory.weights import Budget, budget, weight_bytes
 
 __all__ = ["add_arguments", "run"]
+
+
+def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    """Print the sizes; MemoryPlanError when something in the input is wrong."""
+    if arguments.conformance:
+        return _print(findings.conformance(), findings.conformance_text, arguments.json, say)
+    if arguments.explain is not None:
+        return _print(_explained(arguments), findings.explained_text, arguments.json, say)
+    for name in ("config", "context"):
+        if getattr(arguments, name) is None:
+            raise MemoryPlanError(f"--{name} is missing (or give --explain or --conformance)")
+    source = _source(arguments.config)
+    model = plan(source.config) if isinstance(source, Preset) else source.model
+    device = gpu(arguments.gpu) if arguments.gpu is not None else None
+    room = _budget(arguments, source, device)
+    sizes = report.logical(
+        model,
+        arguments.context,
+        arguments.sequences,
+        (arguments.kv_dtype, arguments.k_dtype, arguments.v_dtype),
+    )
+    if room is not None:
+        sizes["budget"] = report.budgeted(room, device)
+    sizes |= _engine(arguments, model, device, room)
+    sizes |= _concurrency(arguments, model, device, room)
+    if arguments.ready_command:
+        sizes["command"] = findings.command(*choice(arguments, source, model))
+    return _print(sizes, report.text, arguments.json, say)
 
 
 def _print(
@@ -115,10 +144,9 @@ def _engine(
     if arguments.engine == "llamacpp":
         return report.llamacpp_sizes(model, llamacpp_settings(arguments))
     if arguments.engine == "sglang":
-        settings = sglang.Settings(dtype=arguments.kv_dtype, tensor_parallel=arguments.tp)
-        return report.sglang_sizes(
-            model, settings, arguments.context * arguments.sequences, pool_bytes
-        )
+        each = sglang.Settings(dtype=arguments.kv_dtype, tensor_parallel=arguments.tp)
+        tokens = arguments.context * arguments.sequences
+        return report.sglang_sizes(model, each, tokens, pool_bytes)
     return {}
 
 

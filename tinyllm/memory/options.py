@@ -46,7 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--gpus", type=int, help="GPUs that share the weights (default tp x pp)")
     add("--parameters", type=int, help="parameters of the model, when the preset has no count")
     add("--weight-dtype", default="bfloat16", choices=WEIGHT_TYPES, help="default bfloat16")
-    add("--command", action="store_true", help="also the command that starts the server (--gpu)")
+    text = "also the command that starts the server (needs --gpu)"
+    add("--command", action="store_true", dest="ready_command", help=text)
     _add_lengths(parser)
     add("--explain", metavar="LOG", help="explain a start-up log, - for standard input")
     add("--conformance", action="store_true", help="our answers beside right ones")
