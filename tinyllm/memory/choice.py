@@ -17,11 +17,12 @@ from tinyllm.memory.lengths import read_lengths
 from tinyllm.memory.presets import presets
 from tinyllm.memory.weights import MOST_PARAMETERS, WEIGHT_TYPES
 
-OWN = "own"  # the model is a config.json of the visitor's
+OWN = "your own"  # the model is a config.json of the visitor's
 FULL = "full"  # every request is as long as the context
 SAME = "same"  # values are stored as keys are
 PUBLISHED = "published"  # weights as the model was published
-ENGINES = {"vllm": vllm.TYPES, "llamacpp": llamacpp.TYPES, "sglang": sglang.TYPES}
+VLLM, LLAMACPP, SGLANG = "vLLM", "llama.cpp", "SGLang"
+ENGINES = {VLLM: vllm.TYPES, LLAMACPP: llamacpp.TYPES, SGLANG: sglang.TYPES}
 _KV_TYPES = tuple(dict.fromkeys(name for types in ENGINES.values() for name in types))
 
 # Field -> its lowest and highest value; controls and validation share them.
@@ -55,7 +56,7 @@ class Choice:
     context: int = 32_768  # tokens of the longest request
     requests: int = 16  # at once
     kv_dtype: str = "bfloat16"
-    engine: str = "vllm"
+    engine: str = VLLM
     gpu: str = "H100 SXM 80GB"
     tp: int = 1
     pp: int = 1

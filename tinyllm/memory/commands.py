@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 
 from tinyllm.memory.assessment import Assessment
-from tinyllm.memory.choice import OWN, Choice
+from tinyllm.memory.choice import LLAMACPP, OWN, SGLANG, VLLM, Choice
 
 _UTILISATION = 0.92  # vLLM 0.32's default
 _SHORT = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # llama.cpp's names
@@ -55,11 +55,11 @@ def command(assessment: Assessment) -> Command:
     longest = here.subject.longest
     if longest is not None and choice.context > longest:
         warnings.append(f"the model was made for {longest:,} tokens, not {choice.context:,}")
-    flags = {"vllm": _vllm, "llamacpp": _llamacpp, "sglang": _sglang}[choice.engine]
+    flags = {VLLM: _vllm, LLAMACPP: _llamacpp, SGLANG: _sglang}[choice.engine]
     programs = {
-        "vllm": f"vllm serve {shlex.quote(model)}",
-        "llamacpp": "llama-server -m model.gguf",
-        "sglang": f"python -m sglang.launch_server --model-path {shlex.quote(model)}",
+        VLLM: f"vllm serve {shlex.quote(model)}",
+        LLAMACPP: "llama-server -m model.gguf",
+        SGLANG: f"python -m sglang.launch_server --model-path {shlex.quote(model)}",
     }
     return Command(programs[choice.engine], tuple(flags(here, choice)), tuple(warnings))
 

@@ -35,10 +35,11 @@ class Capacity:
     requests: tuple[int | None, ...]
 
 
-def growth(assessment: Assessment) -> Growth:
-    """From no tokens to about twice the chosen context."""
+def growth(assessment: Assessment, longest: int | None = None) -> Growth:
+    """From no tokens to about twice the chosen context, or twice another."""
     choice, plan = assessment.choice, assessment.subject.plan
-    end = min(2 ** math.ceil(math.log2(choice.context * 1.25)), int(RANGES["context"][1]))
+    wanted = 1.25 * (longest or choice.context)
+    end = min(2 ** math.ceil(math.log2(wanted)), int(RANGES["context"][1]))
     bends = {bend for entry in plan.entries for bend in entry.layer.bends if bend < end}
     steps = {end * step // _POINTS for step in range(_POINTS + 1)}
     tokens = sorted(steps | {choice.context} | set(sorted(bends)[:8]))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan
-from tinyllm.memory.choice import OWN, SAME, Choice
+from tinyllm.memory.choice import LLAMACPP, OWN, SAME, SGLANG, VLLM, Choice
 from tinyllm.memory.dtypes import CACHE_TYPES, cache_type
 from tinyllm.memory.engines import llamacpp, vllm
 from tinyllm.memory.files import MOST_CONFIG_BYTES, Described, read_text
@@ -18,7 +18,8 @@ from tinyllm.memory.presets import Preset
 from tinyllm.memory.subject import Subject, of_preset
 from tinyllm.memory.weights import WEIGHT_TYPES
 
-ENGINES = ("logical", "vllm", "llamacpp", "sglang")
+_NAMES = {"vllm": VLLM, "llamacpp": LLAMACPP, "sglang": SGLANG}
+ENGINES = ("logical", *_NAMES)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +103,7 @@ def choice(
         requests=arguments.sequences,
         kv_dtype=cache_type(arguments.k_dtype or arguments.kv_dtype).name,
         v_dtype=SAME if arguments.v_dtype is None else cache_type(arguments.v_dtype).name,
-        engine=arguments.engine,
+        engine=_NAMES[arguments.engine],
         gpu=gpu(arguments.gpu).name,
         tp=arguments.tp,
         pp=arguments.pp,

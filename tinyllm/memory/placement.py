@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tinyllm.memory.cache_plan import CachePlan
-from tinyllm.memory.choice import PUBLISHED, Choice
+from tinyllm.memory.choice import LLAMACPP, PUBLISHED, Choice
 from tinyllm.memory.dtypes import CacheTypes
 from tinyllm.memory.engines.shards import pipeline_stages, token_bytes
 from tinyllm.memory.gpus import GIBIBYTE, Gpu, gpu
@@ -34,7 +34,7 @@ class Room:
 def room(choice: Choice, subject: Subject) -> Room:
     """What weights leave of the GPUs of one replica."""
     device, gpus = gpu(choice.gpu), choice.tp * choice.pp
-    together = gpus if choice.engine == "llamacpp" else 1
+    together = gpus if choice.engine == LLAMACPP else 1
     total = _weights(choice, subject)
     own = budget(device, total or 0, gpus, choice.utilisation)
     weights = None if total is None else together * own.weight_bytes
@@ -56,8 +56,13 @@ def _weights(choice: Choice, subject: Subject) -> int | None:
 
 def types_of(choice: Choice) -> CacheTypes:
     """The cache types; only llama.cpp stores values otherwise than keys."""
-    values = choice.value_type if choice.engine == "llamacpp" else choice.key_type
+    values = choice.value_type if choice.engine == LLAMACPP else choice.key_type
     return CacheTypes.named(choice.key_type, choice.key_type, values)
+
+
+def ranks_of(choice: Choice) -> int:
+    """GPUs that divide the heads of each layer; llama.cpp divides layers."""
+    return 1 if choice.engine == LLAMACPP else choice.tp
 
 
 def held(plan: CachePlan, choice: Choice, tokens: int) -> dict[str, int]:
@@ -65,11 +70,9 @@ def held(plan: CachePlan, choice: Choice, tokens: int) -> dict[str, int]:
 
     On one GPU of several: its share of the heads, on the pipeline stage that holds most.
     """
-    types, ranks = types_of(choice), choice.tp
-    if choice.engine == "llamacpp":
-        return _sums(plan, [entry.layer.bytes(tokens, types) for entry in plan.entries])
+    types, ranks = types_of(choice), ranks_of(choice)
     sizes = [on_one_gpu(entry.layer, types, ranks, tokens) for entry in plan.entries]
-    if choice.pp == 1:
+    if choice.pp == 1 or choice.engine == LLAMACPP:
         return _sums(plan, sizes)
     stages = pipeline_stages(plan.layer_count, choice.pp)
     return max((_sums(plan, sizes, stage) for stage in stages), key=lambda sums: sum(sums.values()))

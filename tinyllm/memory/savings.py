@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.assessment import Assessment, assess
-from tinyllm.memory.choice import CHOICES, RANGES, Choice
+from tinyllm.memory.choice import LLAMACPP, RANGES, SAME, SGLANG, VLLM, Choice
 
 # From larger to smaller; the next one that the layers can have is tried.
 _SMALLER = {
-    "vllm": ("float32", "bfloat16", "fp8_e4m3", "int4_per_token_head"),
-    "llamacpp": ("float32", "float16", "q8_0", "q4_0"),
-    "sglang": ("bfloat16", "fp8_e4m3", "fp4_e2m1"),
+    VLLM: ("float32", "bfloat16", "fp8_e4m3", "int4_per_token_head"),
+    LLAMACPP: ("float32", "float16", "q8_0", "q4_0"),
+    SGLANG: ("bfloat16", "fp8_e4m3", "fp4_e2m1"),
 }
 _FEWER_IN_FLIGHT = 2_048
 
@@ -63,17 +63,17 @@ def _changes(choice: Choice, now: Assessment) -> Iterator[tuple[str, Choice]]:
     order = _SMALLER[choice.engine]
     at = order.index(choice.key_type) if choice.key_type in order else 0
     for smaller in order[at + 1 : at + 2]:
-        kind = replace(choice, kv_dtype=smaller, v_dtype=CHOICES["v_dtype"][0])
+        kind = replace(choice, kv_dtype=smaller, v_dtype=SAME)
         yield f"KV cache in {smaller}", kind
     has_windows = bool({"window", "chunk"} & set(now.kinds))
-    if choice.engine == "vllm" and has_windows:
+    if choice.engine == VLLM and has_windows:
         batched = choice.batched or now.room.device.batched_tokens
         if batched > _FEWER_IN_FLIGHT:
             what = f"shorter reserve of windows: --max-num-batched-tokens {_FEWER_IN_FLIGHT:,}"
             yield what, replace(choice, batched=_FEWER_IN_FLIGHT)
-    if choice.engine == "llamacpp" and not choice.kv_unified:
+    if choice.engine == LLAMACPP and not choice.kv_unified:
         yield "slots that share one cache (-kvu)", replace(choice, kv_unified=True)
-    if "state" in now.kinds and choice.engine == "vllm" and choice.prefix_caching:
+    if "state" in now.kinds and choice.engine == VLLM and choice.prefix_caching:
         yield "no prefix caching: one state block a request", replace(choice, prefix_caching=False)
     half = choice.context // 2
     if half >= RANGES["context"][0]:

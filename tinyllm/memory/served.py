@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tinyllm.errors import MemoryPlanError
-from tinyllm.memory.choice import Choice
+from tinyllm.memory.choice import LLAMACPP, SGLANG, VLLM, Choice
 from tinyllm.memory.engines import llamacpp, sglang, vllm
 from tinyllm.memory.gpus import Gpu
 from tinyllm.memory.placement import Room
@@ -150,9 +150,9 @@ def _most(fits: Callable[[int], bool], high: int) -> int:
 
 
 _ENGINES: dict[str, Callable[[Choice, Subject, Room, int], Served]] = {
-    "vllm": _vllm,
-    "llamacpp": _llamacpp,
-    "sglang": _sglang,
+    VLLM: _vllm,
+    LLAMACPP: _llamacpp,
+    SGLANG: _sglang,
 }
 
 

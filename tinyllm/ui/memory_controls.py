@@ -1,0 +1,311 @@
+"""Controls of the memory calculator: a Choice and its model, from widgets bound to the address.
+
+Every field of Choice is the key of one widget and the name of one URL parameter. What an address
+gets wrong is dropped and named; a model that cannot be sized keeps its text, and the last good
+choice stays on the page. Nothing a visitor writes is opened as a path or an address.
+"""
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from tinyllm.errors import TinyllmError
+from tinyllm.memory.choice import CHOICES, ENGINES, FIELDS, LLAMACPP, OWN, RANGES, VLLM, Choice
+from tinyllm.memory.choice import problem_of as problem_of_choice
+from tinyllm.memory.files import parse_config
+from tinyllm.memory.gguf_header import MAGIC
+from tinyllm.memory.gpus import gpus
+from tinyllm.memory.links import CONFIG, Pinned, config_text
+from tinyllm.memory.packed import pack
+from tinyllm.memory.presets import presets
+from tinyllm.memory.subject import header_text
+from tinyllm.ui import presenter
+from tinyllm.ui.text import _, literal
+
+PANEL = "panel"
+COMPARE = "compare"
+TEXT = "_config_text"
+STOPS = sorted({2**power * half // 2 for power in range(8, 24) for half in (2, 3)} | {2**24})
+_OTHERS = {CONFIG, PANEL, COMPARE, presenter.PARAMETER, "embed", "embed_options"}
+_GOOD, _SAID = "_good_memory", "_said_memory"
+_BIND: dict[str, Any] = {"bind": "query-params"}
+
+
+def _default(field: str) -> Any:
+    return Choice.__dataclass_fields__[field].default
+
+
+def current(field: str) -> Any:
+    """The value of a control that may not have been drawn yet in this run."""
+    if field in st.session_state:
+        return st.session_state[field]
+    raw = st.query_params.get(field)
+    if raw is None or problem_of_choice(field, raw) is not None:
+        return _default(field)
+    return type(_default(field))(raw) if not isinstance(_default(field), bool) else raw == "true"
+
+
+def set_controls(choice: Choice) -> None:
+    """Set every control; for callbacks, which run before widgets are drawn."""
+    for field in FIELDS:
+        st.session_state[field] = getattr(choice, field)
+
+
+def set_place(tokens: float, requests: float | None = None) -> None:
+    """Take context, and requests when given, from a place on a chart."""
+    low, high = RANGES["context"]
+    st.session_state["context"] = int(min(max(_rounded(tokens), low), high))
+    if requests is not None:
+        low, high = RANGES["requests"]
+        st.session_state["requests"] = int(min(max(round(requests), low), high))
+
+
+def _rounded(tokens: float) -> int:
+    """Tokens as one would write them: to a 32nd of their power of two."""
+    step = max(16, 1 << max(0, int(tokens).bit_length() - 6))
+    return round(tokens / step) * step
+
+
+def _select(field: str, label: str, options: Sequence[str], help_text: str) -> Any:
+    index = options.index(_default(field)) if _default(field) in options else 0
+    return st.selectbox(label, options, index, key=field, help=help_text, **_BIND)
+
+
+def _number(field: str, label: str, help_text: str, step: float = 1) -> Any:
+    low, high = RANGES[field]
+    kind = type(_default(field))
+    form = "%g" if kind is float else None
+    value = st.number_input(
+        label,
+        kind(low),
+        kind(high),
+        _default(field),
+        kind(step),
+        form,
+        field,
+        help_text,
+        **_BIND,
+    )
+    return _default(field) if value is None else value
+
+
+def _switch(field: str, label: str, help_text: str) -> Any:
+    return st.toggle(label, _default(field), key=field, help=help_text, **_BIND)
+
+
+def choose() -> Pinned:
+    """Draw the controls; the choice they make, or the last good one under what is wrong."""
+    messages = st.container()
+    _take_linked_text()
+    wrong = _wrong_parameters()
+    values: dict[str, Any] = {}
+    first = st.columns([3.1, 2.6, 1.9, 2.4, 1.35, 1.35], vertical_alignment="bottom")
+    with first[0]:
+        text = _("Public models; take the last entry for a file of your own.")
+        values["model"] = _select("model", _("Model"), (*presets(), OWN), text)
+    with first[1]:
+        values["engine"] = st.segmented_control(
+            _("Engine"),
+            tuple(ENGINES),
+            default=_default("engine"),
+            required=True,
+            key="engine",
+            help=_("Whose rules: each engine reserves in its own way."),
+            width="stretch",
+            **_BIND,
+        )
+    with first[2]:
+        wrong += _cache_type(values)
+    with first[3]:
+        text = _("By the memory that the driver exposes. More GPUs under More.")
+        values["gpu"] = _select("gpu", _("GPU"), tuple(gpus()), text)
+    with first[4], st.popover(_("Your file"), width="stretch"):
+        _own_file()
+    with first[5], st.popover(_("More"), width="stretch"):
+        _more(values)
+    _sizes(values)
+    wrong += st.session_state.pop(_SAID, [])
+    with messages:
+        for sentence in wrong:
+            st.warning(literal(sentence))
+        return _validated(values)
+
+
+def _cache_type(values: dict[str, Any]) -> list[str]:
+    """The cache types of the engine; a sentence when the one asked for is another engine's."""
+    options, said = ENGINES[values["engine"]], []
+    wanted = current("kv_dtype")
+    if wanted not in options:
+        nearest = "float16" if values["engine"] == LLAMACPP else _default("kv_dtype")
+        sentence = _("{engine} has no cache type {wanted}. {nearest} is taken instead.")
+        said = [sentence.format(engine=values["engine"], wanted=wanted, nearest=nearest)]
+        st.session_state["kv_dtype"] = nearest
+    text = _("How the cache stores a number, scales included.")
+    values["kv_dtype"] = _select("kv_dtype", _("KV dtype"), options, text)
+    return said
+
+
+def _sizes(values: dict[str, Any]) -> None:
+    """Context as a slider over powers of two and as a number, and requests."""
+    columns = st.columns([6, 2, 2], vertical_alignment="bottom")
+    with columns[1]:
+        text = _("Tokens of the longest request, prompt and output together.")
+        values["context"] = _number("context", _("Context, tokens"), text, 1024)
+    with columns[2]:
+        text = _("Requests that hold their whole context at once.")
+        values["requests"] = _number("requests", _("Requests at once"), text)
+    with columns[0]:
+        st.session_state["_stop"] = min(STOPS, key=lambda stop: abs(stop - values["context"]))
+        st.select_slider(
+            _("Context"),
+            STOPS,
+            key="_stop",
+            format_func=lambda tokens: f"{tokens / 1024:g}K",
+            on_change=lambda: set_place(st.session_state["_stop"]),
+            help=_("Powers of two and a half; a click on a chart sets it too."),
+        )
+
+
+def _own_file() -> None:
+    """A pasted or uploaded config.json, or the first megabytes of a GGUF file."""
+    st.file_uploader(
+        _("config.json, or the beginning of a GGUF file (head -c 7M)"),
+        ("json", "gguf"),
+        key="_upload",
+        on_change=_take_upload,
+    )
+    st.text_area(
+        _("or paste a config.json"),
+        key=TEXT,
+        height=260,
+        on_change=_take_text,
+        persist_state="session",
+        help=_("Read here and kept in the link; never written to a disk."),
+    )
+
+
+def _take_text() -> None:
+    if st.session_state[TEXT].strip():
+        st.session_state["model"] = OWN
+
+
+def _take_upload() -> None:
+    """An upload's text in place of the pasted one."""
+    upload = st.session_state["_upload"]
+    if upload is None:
+        return
+    content = upload.getvalue()
+    try:
+        is_gguf = content[: len(MAGIC)] == MAGIC
+        text = header_text(content) if is_gguf else content.decode("utf-8")
+    except UnicodeDecodeError:
+        st.session_state[_SAID] = [_("The file is neither UTF-8 text nor a GGUF file.")]
+        return
+    except TinyllmError as error:
+        st.session_state[_SAID] = [str(error)]
+        return
+    st.session_state[TEXT], st.session_state["model"] = text, OWN
+
+
+def _more(values: dict[str, Any]) -> None:
+    """What has a good default: several GPUs, weights, the pool, and engine flags."""
+    left, right = st.columns(2)
+    engine = current("engine")
+    with left:
+        text = _("GPUs that divide the heads; llama.cpp divides the layers among them.")
+        values["tp"] = _number("tp", _("Tensor parallel"), text)
+        values["pp"] = _number("pp", _("Pipeline parallel"), _("GPUs that divide the layers."))
+        text = _("Replicas, each with all the weights and a cache of its own.")
+        values["dp"] = _number("dp", _("Data parallel"), text)
+        text = _("GiB that the engine said are available for the cache; 0 estimates it.")
+        values["pool_gib"] = _number("pool_gib", _("KV cache memory, GiB"), text, 0.5)
+        text = _("Share of the GPU that the engine may use.")
+        values["utilisation"] = _number("utilisation", _("Utilisation"), text, 0.01)
+    with right:
+        text = _("How weights are stored, block scales included.")
+        values["weights"] = _select("weights", _("Weights"), CHOICES["weights"], text)
+        text = _("Of a model of your own; 0 takes the public count.")
+        values["parameters"] = _number("parameters", _("Parameters"), text, 1_000_000)
+        text = _("llama.cpp stores values apart from keys.")
+        values["v_dtype"] = _select("v_dtype", _("V dtype (llama.cpp)"), CHOICES["v_dtype"], text)
+        text = _("vLLM: tokens of one step; 0 takes its default for the GPU.")
+        values["batched"] = _number("batched", _("Batched tokens (vLLM)"), text, 1024)
+        text = _("vLLM: two batches in flight.")
+        values["async_scheduling"] = _switch("async_scheduling", _("Async scheduling"), text)
+        text = _("vLLM: states are kept at block ends too.")
+        values["prefix_caching"] = _switch("prefix_caching", _("Prefix caching"), text)
+        text = _("llama.cpp: all slots share one cache (-kvu).")
+        values["kv_unified"] = _switch("kv_unified", _("Unified KV (llama.cpp)"), text)
+    if engine != VLLM:
+        st.caption(_("Flags of one engine change nothing in the others."))
+
+
+def _wrong_parameters() -> list[str]:
+    """Sentences about parameters of the address that are wrong or unknown; each is said once."""
+    sentences = []
+    for name in list(st.query_params):
+        raw = st.query_params[name]
+        if name in FIELDS:
+            problem = problem_of_choice(name, raw)
+            if problem is not None:
+                sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
+        elif name not in _OTHERS:
+            sentences.append(_unknown(name))
+            del st.query_params[name]
+    return sentences
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name, (*FIELDS, *_OTHERS), n=1)
+    if close:
+        sentence = _("The address has a parameter {name} that is not known: perhaps {close}.")
+        return sentence.format(name=repr(name[:60]), close=close[0])
+    sentence = _("The address has a parameter {name} that is not known: it was left out.")
+    return sentence.format(name=repr(name[:60]))
+
+
+def _take_linked_text() -> None:
+    """A config.json that came with the address, once."""
+    packed = st.query_params.get(CONFIG)
+    if packed is None or st.session_state.get(TEXT) or st.session_state.get("_config_read"):
+        return
+    st.session_state["_config_read"] = True
+    try:
+        st.session_state[TEXT] = config_text(packed)
+    except TinyllmError as error:
+        st.session_state[_SAID] = [str(error)]
+
+
+def _validated(values: dict[str, Any]) -> Pinned:
+    """The choice if it can be sized, else the last that could, under a message."""
+    config = st.session_state.get(TEXT, "") if values["model"] == OWN else ""
+    values |= {field: current(field) for field in FIELDS if field not in values}
+    try:
+        if values["model"] == OWN and not config.strip():
+            sentence = _("No model is given: paste a config.json or upload one under Your file")
+            raise TinyllmError(sentence)
+        found = Pinned(Choice(**values), config)
+        found.subject  # noqa: B018  # sized here, so that what is wrong is said here
+    except TinyllmError as error:
+        good: Pinned = st.session_state.get(_GOOD) or Pinned(Choice())
+        problem = str(error)[:1].upper() + str(error)[1:]
+        sentence = _("{problem}. Shown below is {name} instead.")
+        st.error(literal(sentence.format(problem=problem, name=good.subject.name)))
+        return good
+    st.session_state[_GOOD] = found
+    _write_link(found)
+    return found
+
+
+def _write_link(found: Pinned) -> None:
+    """Keep the address whole: the visitor's own config.json goes with it when it fits."""
+    packed = None
+    if found.choice.model == OWN:
+        packed = pack(parse_config(found.config))
+    if packed is None:
+        if CONFIG in st.query_params:
+            del st.query_params[CONFIG]
+    elif st.query_params.get(CONFIG) != packed:
+        st.query_params[CONFIG] = packed
