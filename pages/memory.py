@@ -18,9 +18,7 @@ from tinyllm.ui.text import _, literal
 ensure_entry()
 HEIGHT = 262
 
-layout.heading(
-    _("What tokens keep, what requests reserve and what the GPU has left are three numbers")
-)
+layout.heading(_("A KV cache has three sizes: what it keeps, reserves and is given"))
 pinned = memory_controls.choose()
 choice, subject = pinned.choice, pinned.subject
 try:

@@ -101,7 +101,7 @@ def choose() -> Pinned:
     _take_linked_text()
     wrong = _wrong_parameters()
     values: dict[str, Any] = {}
-    first = st.columns([3.1, 2.6, 1.9, 2.4, 1.35, 1.35], vertical_alignment="bottom")
+    first = st.columns([2.9, 3.1, 1.9, 2.3, 1.35, 1.15], vertical_alignment="bottom")
     with first[0]:
         text = _("Public models; take the last entry for a file of your own.")
         values["model"] = _select("model", _("Model"), (*presets(), OWN), text)

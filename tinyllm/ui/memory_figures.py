@@ -114,7 +114,8 @@ def _level(height: float, colour: str, dash: str = "dot") -> dict[str, Any]:
 
 def _level_name(text: str, height: float) -> dict[str, Any]:
     place = {"xref": "paper", "x": 0.995, "xanchor": "right", "y": height, "yanchor": "bottom"}
-    return place | {"text": text, "showarrow": False, "font": {"color": "$1"}}
+    look = {"showarrow": False, "font": {"color": "$1"}, "bgcolor": "$background/0.8"}
+    return place | look | {"text": text}
 
 
 def _heading(text: str) -> dict[str, Any]:
@@ -129,9 +130,10 @@ def _layout(heading: str, right: int, height: Sequence[float]) -> dict[str, Any]
         "dragmode": False,
         "xaxis": {"range": [0, right], "title": {"text": _("context, tokens")}, "tickformat": ","},
         "yaxis": {"range": list(height), "nticks": 6},
-        "legend": {"x": 0.01, "y": 0.98, "yanchor": "top", "bgcolor": "$background/0.6"},
+        "legend": {"x": 0.01, "y": 0.98, "yanchor": "top", "bgcolor": "$background/0.8"},
         "annotations": [_heading(heading)],
         "showlegend": True,
+        "modebar": {"bgcolor": "$background/0", "color": "$text", "activecolor": "$0"},
     }
 
 
@@ -167,13 +169,14 @@ def capacity_figure(capacity: Capacity, assessment: Assessment) -> Figure:
         "ticktext": [
             f"{2**power // 1024}K" if power > 9 else str(2**power) for power in range(8, 25, 2)
         ],
-        "range": _decades(capacity.tokens[0] * 0.9, capacity.tokens[-1] * 1.1),
+        "range": _decades(capacity.tokens[0] * 0.9, capacity.tokens[-1] * 1.5),
     }
     layout["yaxis"] = {"type": "log", "range": _decades(0.7, most * 1.6), "dtick": 1}
     layout["annotations"] += [
         {
             **{"x": _log(choice.context), "y": _log(choice.requests), "text": word},
             **{"showarrow": False, "yshift": 16, "font": {"color": point["marker"]["color"]}},
+            "xanchor": "right" if 2 * choice.context > capacity.tokens[-1] else "center",
         }
     ]
     return {"data": [curve, point], "layout": layout}

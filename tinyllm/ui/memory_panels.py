@@ -71,7 +71,7 @@ def formula(shown: Shown) -> None:
     here, choice = shown.assessment, shown.assessment.choice
     plan, types = here.subject.plan, types_of(choice)
     rows = terms(plan, choice.context, here.requests, types, ranks_of(choice))
-    st.dataframe(pd.DataFrame(findings.term_rows(rows)), hide_index=True)
+    st.table(pd.DataFrame(findings.term_rows(rows)).set_index(_("layers")))
     piece = [one for one in plan.pieces(types) if one.start <= choice.context][-1]
     sentence = _(
         "One sequence of the whole model at this length: {constant} bytes + {slope} bytes × tokens."
