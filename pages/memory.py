@@ -9,7 +9,7 @@ from tinyllm.memory.savings import savings
 from tinyllm.ui import layout, memory_controls
 from tinyllm.ui import memory_figures as figures
 from tinyllm.ui import memory_findings as findings
-from tinyllm.ui.memory_panels import Shown, panels
+from tinyllm.ui.memory_panels import PANELS, Shown, panels
 from tinyllm.ui.memory_tiles import tiles
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -19,7 +19,7 @@ ensure_entry()
 HEIGHT = 262
 
 layout.heading(_("A KV cache has three sizes: what it keeps, reserves and is given"))
-pinned = memory_controls.choose()
+pinned = memory_controls.choose(tuple(PANELS))
 choice, subject = pinned.choice, pinned.subject
 try:
     assessment = assess(choice, subject)

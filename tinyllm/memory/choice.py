@@ -4,6 +4,7 @@ A Choice that exists is valid in itself; whether a model or an engine can do it 
 assessed. Fields carry the names of the URL parameters. It loads nothing.
 """
 
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -45,6 +46,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "v_dtype": (SAME, *llamacpp.TYPES),
     "weights": (PUBLISHED, *WEIGHT_TYPES),
 }
+_MOST_NAMED = 20
 SWITCHES = ("async_scheduling", "prefix_caching", "kv_unified")
 
 
@@ -102,9 +104,11 @@ class Choice:
         value = getattr(self, field)
         if value in accepted and isinstance(value, type(_default(field))):
             return
-        names = ", ".join(str(one) for one in accepted[:12])
-        more = f" and {len(accepted) - 12} more" if len(accepted) > 12 else ""
-        raise MemoryPlanError(f"{field} must be one of {names}{more}, not {shown(value)}")
+        names = [str(one) for one in accepted]
+        if len(names) > _MOST_NAMED:  # those like it, or a few
+            names = difflib.get_close_matches(str(value)[:99], names, 3, 0.4) or names[:3]
+            names.append(f"{len(accepted) - len(names)} more")
+        raise MemoryPlanError(f"{field} must be one of {', '.join(names)}, not {shown(value)}")
 
     @property
     def key_type(self) -> str:

@@ -55,17 +55,18 @@ def set_controls(choice: Choice) -> None:
 
 def set_place(tokens: float, requests: float | None = None) -> None:
     """Take context, and requests when given, from a place on a chart."""
-    low, high = RANGES["context"]
-    st.session_state["context"] = int(min(max(_rounded(tokens), low), high))
+    context, number = place_of(tokens, 1 if requests is None else requests)
+    st.session_state["context"] = context
     if requests is not None:
-        low, high = RANGES["requests"]
-        st.session_state["requests"] = int(min(max(round(requests), low), high))
+        st.session_state["requests"] = number
 
 
-def _rounded(tokens: float) -> int:
-    """Tokens as one would write them: to a 32nd of their power of two."""
-    step = max(16, 1 << max(0, int(tokens).bit_length() - 6))
-    return round(tokens / step) * step
+def place_of(tokens: float, requests: float) -> tuple[int, int]:
+    """A place as one would write it: tokens to a 32nd of their power of two, within the ranges."""
+    (shortest, longest), (fewest, most) = RANGES["context"], RANGES["requests"]
+    tokens = min(max(tokens, shortest), longest)
+    step = max(int(shortest), 1 << max(0, int(tokens).bit_length() - 6))
+    return round(tokens / step) * step, round(min(max(requests, fewest), most))
 
 
 def _select(field: str, label: str, options: Sequence[str], help_text: str) -> Any:
@@ -95,11 +96,11 @@ def _switch(field: str, label: str, help_text: str) -> Any:
     return st.toggle(label, _default(field), key=field, help=help_text, **_BIND)
 
 
-def choose() -> Pinned:
+def choose(panels: Sequence[str]) -> Pinned:
     """Draw the controls; the choice they make, or the last good one under what is wrong."""
     messages = st.container()
     _take_linked_text()
-    wrong = _wrong_parameters()
+    wrong = _wrong_parameters(panels)
     values: dict[str, Any] = {}
     first = st.columns([2.9, 3.1, 1.9, 2.3, 1.35, 1.15], vertical_alignment="bottom")
     with first[0]:
@@ -242,7 +243,7 @@ def _more(values: dict[str, Any]) -> None:
         st.caption(_("Flags of one engine change nothing in the others."))
 
 
-def _wrong_parameters() -> list[str]:
+def _wrong_parameters(panels: Sequence[str]) -> list[str]:
     """Sentences about parameters of the address that are wrong or unknown; each is said once."""
     sentences = []
     for name in list(st.query_params):
@@ -251,6 +252,10 @@ def _wrong_parameters() -> list[str]:
             problem = problem_of_choice(name, raw)
             if problem is not None:
                 sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
+        elif name == PANEL and raw not in panels:
+            sentence = _("{name} must be one of {known}, not {raw}. The address was corrected.")
+            known = ", ".join(panels)
+            sentences.append(sentence.format(name=PANEL, known=known, raw=repr(raw[:60])))
         elif name not in _OTHERS:
             sentences.append(_unknown(name))
             del st.query_params[name]

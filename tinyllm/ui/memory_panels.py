@@ -1,6 +1,6 @@
 """What the memory calculator shows below the fold, a panel at a time, drawn when it is opened."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,20 +47,10 @@ class Shown:
 
 def panels(shown: Shown) -> None:
     """The panels behind tabs; only the open one is worked out."""
-    drawn = {
-        _("Formula"): formula,
-        _("Command"): commands,
-        _("Save memory"): savings,
-        _("Real lengths"): lengths,
-        _("Paste your start-up log"): log,
-        _("Compare"): compare,
-        _("Data and link"): data,
-        _("About"): about,
-    }
     title = _("The arithmetic, the command, your log, and our evidence")
     with st.expander(title, expanded=not presenter.active()):
-        tabs = st.tabs(list(drawn), key=PANEL, **_BIND)
-        for tab, draw in zip(tabs, drawn.values(), strict=True):
+        tabs = st.tabs(list(PANELS), key=PANEL, **_BIND)
+        for tab, draw in zip(tabs, PANELS.values(), strict=True):
             if tab.open or draw is lengths:  # whose controls are part of the choice
                 with tab:
                     draw(shown)
@@ -373,3 +363,15 @@ def about(shown: Shown) -> None:
     st.dataframe(table, height=320, hide_index=True)
     reports = pd.DataFrame(results["reports"])
     st.dataframe(reports.drop(columns=["engine"]), height=220, hide_index=True)
+
+
+PANELS: dict[str, Callable[[Shown], None]] = {
+    _("Formula"): formula,
+    _("Command"): commands,
+    _("Save memory"): savings,
+    _("Real lengths"): lengths,
+    _("Paste your start-up log"): log,
+    _("Compare"): compare,
+    _("Data and link"): data,
+    _("About"): about,
+}
