@@ -2,8 +2,6 @@
 
 import streamlit as st
 
-from tinyllm.errors import TinyllmError
-from tinyllm.memory.assessment import assess
 from tinyllm.memory.curves import capacity, growth
 from tinyllm.memory.savings import savings
 from tinyllm.ui import layout, memory_controls
@@ -13,19 +11,14 @@ from tinyllm.ui.memory_panels import PANELS, Shown, panels
 from tinyllm.ui.memory_tiles import tiles
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
-from tinyllm.ui.text import _, literal
+from tinyllm.ui.text import _
 
 ensure_entry()
 HEIGHT = 262
 
 layout.heading(_("A KV cache has three sizes: what it keeps, reserves and is given"))
-pinned = memory_controls.choose(tuple(PANELS))
+pinned, assessment = memory_controls.choose(tuple(PANELS))
 choice, subject = pinned.choice, pinned.subject
-try:
-    assessment = assess(choice, subject)
-except TinyllmError as error:  # a cache type that these layers cannot have
-    st.error(literal(str(error)))
-    st.stop()
 shown = Shown(
     pinned, assessment, growth(assessment), capacity(choice, subject), savings(assessment)
 )

@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.memory.test_gguf import gguf
 from tests.pages.opening import complaints, open_page, well
-from tinyllm.memory.choice import CHOICES, ENGINES, OWN, RANGES, SWITCHES
+from tinyllm.memory.choice import CHOICES, ENGINES, OWN, RANGES, SWITCHES, Choice
 from tinyllm.memory.gpus import gpus
 from tinyllm.memory.packed import pack
 from tinyllm.memory.presets import preset
@@ -43,7 +43,7 @@ def test_first_paint_is_the_article_s_example() -> None:
 
 @pytest.mark.parametrize("panel", PANELS)
 def test_every_panel(panel: str) -> None:
-    app = well(page(panel=panel, model="Qwen/Qwen3.5-27B"))
+    app = well(page(panel=panel, model="Qwen/Qwen3.5-27B", requests="4"))
     assert complaints(app) == []
 
 
@@ -54,7 +54,10 @@ def test_numbers_at_both_ends(field: str) -> None:
         box: Any = app.number_input(key=field)
         box.set_value(type(box.value)(min(end, box.max))).run()
         well(app)
-        assert complaints(app) == []
+        too_many = field == "pp" and box.value > 36  # stages, of a model of 36 layers
+        assert ["at most the number of layers" in said for said in complaints(app)] == [
+            True
+        ] * too_many
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -97,7 +100,7 @@ def test_switches(field: str) -> None:
     toggle = app.toggle(key=field)
     toggle.set_value(not toggle.value).run()
     assert complaints(well(app)) == []
-    assert field in app.query_params
+    assert app.toggle(key=field).value is not Choice.__dataclass_fields__[field].default
 
 
 def test_another_engine_takes_a_cache_type_that_it_has() -> None:
@@ -142,7 +145,7 @@ def test_a_pasted_config() -> None:
     well(app)
     assert app.selectbox(key="model").value == OWN
     assert complaints(app) == []
-    assert app.query_params["config"] == [pack(LLAMA)]
+    assert app.query_params["config"] in (pack(LLAMA), [pack(LLAMA)])
     assert tiles(app)[:2] == ["56.0 GiB", "56.0 GiB"]
     assert tiles(app)[3] == "-"  # nobody said how many parameters it has
     app.number_input(key="parameters").set_value(3_212_749_824).run()
@@ -194,7 +197,7 @@ def test_your_own_without_a_file_says_what_to_do() -> None:
 )
 def test_an_upload(content: bytes, said: str) -> None:
     app = page()
-    app.file_uploader[0].set_value([("model", content, "application/octet-stream")]).run()
+    app.file_uploader[0].set_value([("model.json", content, "application/octet-stream")]).run()
     well(app)
     assert (app.selectbox(key="model").value == OWN) == (not said or "JSON" in said)
     assert [said in sentence for sentence in complaints(app)] == [True] * bool(said)

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
+from tinyllm.memory.assessment import Assessment, assess
 from tinyllm.memory.choice import CHOICES, ENGINES, FIELDS, LLAMACPP, OWN, RANGES, VLLM, Choice
 from tinyllm.memory.choice import problem_of as problem_of_choice
 from tinyllm.memory.files import parse_config
@@ -96,8 +97,8 @@ def _switch(field: str, label: str, help_text: str) -> Any:
     return st.toggle(label, _default(field), key=field, help=help_text, **_BIND)
 
 
-def choose(panels: Sequence[str]) -> Pinned:
-    """Draw the controls; the choice they make, or the last good one under what is wrong."""
+def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
+    """Draw the controls; what they choose, or the last good choice under what is wrong."""
     messages = st.container()
     _take_linked_text()
     wrong = _wrong_parameters(panels)
@@ -283,7 +284,7 @@ def _take_linked_text() -> None:
         st.session_state[_SAID] = [str(error)]
 
 
-def _validated(values: dict[str, Any]) -> Pinned:
+def _validated(values: dict[str, Any]) -> tuple[Pinned, Assessment]:
     """The choice if it can be sized, else the last that could, under a message."""
     config = st.session_state.get(TEXT, "") if values["model"] == OWN else ""
     values |= {field: current(field) for field in FIELDS if field not in values}
@@ -292,16 +293,15 @@ def _validated(values: dict[str, Any]) -> Pinned:
             sentence = _("No model is given: paste a config.json or upload one under Your file")
             raise TinyllmError(sentence)
         found = Pinned(Choice(**values), config)
-        found.subject  # noqa: B018  # sized here, so that what is wrong is said here
+        assessment = assess(found.choice, found.subject)
     except TinyllmError as error:
         good: Pinned = st.session_state.get(_GOOD) or Pinned(Choice())
-        problem = str(error)[:1].upper() + str(error)[1:]
-        sentence = _("{problem}. Shown below is {name} instead.")
-        st.error(literal(sentence.format(problem=problem, name=good.subject.name)))
-        return good
+        sentence = _("This cannot be sized: {problem}. Shown below is {name} as it was.")
+        st.error(literal(sentence.format(problem=error, name=good.subject.name)))
+        return good, assess(good.choice, good.subject)
     st.session_state[_GOOD] = found
     _write_link(found)
-    return found
+    return found, assessment
 
 
 def _write_link(found: Pinned) -> None:
