@@ -37,7 +37,7 @@ def test_deep_link_on_a_fresh_server(visit: Visit, fresh_server: Server) -> None
     query = "model=openai%2Fgpt-oss-20b&context=131072&requests=2&panel=Command"
     page = visit(f"memory?{query}", address=fresh_server.address)
     expect(page.get_by_text("vllm serve openai/gpt-oss-20b").first).to_be_visible()
-    expect(page.get_by_label("Context, tokens")).to_have_value("131072")
+    expect(page.get_by_role("spinbutton", name="Context, tokens")).to_have_value("131072")
 
 
 def test_a_click_on_the_capacity_chart_chooses(visit: Visit) -> None:
@@ -52,7 +52,7 @@ def test_a_click_on_the_capacity_chart_chooses(visit: Visit) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page).to_have_url(re.compile(r"context=\d+"))
     expect(page).to_have_url(re.compile(r"requests=\d+"))
-    context = int(page.get_by_label("Context, tokens").input_value())
+    context = int(page.get_by_role("spinbutton", name="Context, tokens").input_value())
     assert 1_024 < context < 16_384
     kept = "() => [...document.querySelectorAll('.tinyllm-plot')].filter((n) => n.mine).length"
     assert page.evaluate(kept) == nodes == 2
@@ -64,8 +64,8 @@ def test_a_click_on_the_memory_chart_chooses_the_context(visit: Visit) -> None:
     box = page.locator(".tinyllm-plot").first.locator(".nsewdrag").first.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
-    expect(page.get_by_label("Context, tokens")).to_have_value("16384")
-    expect(page.get_by_label("Requests at once")).to_have_value("16")
+    expect(page.get_by_role("spinbutton", name="Context, tokens")).to_have_value("16384")
+    expect(page.get_by_role("spinbutton", name="Requests at once")).to_have_value("16")
 
 
 def test_the_address_keeps_the_choice_over_a_reload(visit: Visit) -> None:
@@ -77,13 +77,13 @@ def test_the_address_keeps_the_choice_over_a_reload(visit: Visit) -> None:
     expect(page.get_by_text("llama-server -m model.gguf").first).to_be_visible()
     page.reload()
     expect(page.get_by_text("llama-server -m model.gguf").first).to_be_visible()
-    expect(page.get_by_label("Requests at once")).to_have_value("4")
+    expect(page.get_by_role("spinbutton", name="Requests at once")).to_have_value("4")
 
 
 def test_a_pasted_config_stays_in_the_link(visit: Visit) -> None:
     page = visit("memory")
-    page.get_by_text("Your file").click()
-    box = page.get_by_label("or paste a config.json")
+    page.get_by_role("button", name="Your file").first.click()
+    box = page.get_by_role("textbox", name="or paste a config.json")
     box.fill(
         '{"model_type": "llama", "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 64}'
     )

@@ -13,6 +13,7 @@ from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan
 from tinyllm.memory.dtypes import CacheTypes
 from tinyllm.memory.engines import sglang, vllm
+from tinyllm.memory.fields import MOST_TOKENS
 from tinyllm.memory.layers import Attention, Latent, State
 from tinyllm.memory.log_lines import LogLine, read_lines
 
@@ -43,6 +44,7 @@ def explain_log(
     lines = tuple(read_lines(log))
     verdicts = [*_vllm(lines, model, tensor_parallel, dtype)]
     if model is not None:
+        verdicts += _refused(lines, model, tensor_parallel, dtype)
         settings = sglang.Settings(dtype=dtype, tensor_parallel=tensor_parallel)
         verdicts += [*_sglang(lines, model, settings), *_llamacpp(lines, model)]
     return Explanation(lines, tuple(verdicts))
@@ -100,8 +102,7 @@ class _Pair:
 
 def _from_blocks(pair: _Pair, model: CachePlan, ranks: int, dtype: str) -> tuple[bool, str]:
     """The number of blocks from which vLLM printed both lines for this model."""
-    ways = itertools.product((True, False), (True, False), _BATCHED)
-    for caching, scheduling, batched in ways:
+    for caching, scheduling, batched in _ways():
         settings = vllm.Settings(
             pair.length, 0, batched, scheduling, ranks, dtype=dtype, prefix_caching=caching
         )
@@ -125,6 +126,41 @@ def _from_blocks(pair: _Pair, model: CachePlan, ranks: int, dtype: str) -> tuple
         f"no number of blocks of this model gives both at tensor parallel {ranks} and {dtype}: "
         "another model, parallelism, cache type, or a version that sizes otherwise"
     )
+
+
+def _refused(
+    lines: tuple[LogLine, ...], model: CachePlan, ranks: int, dtype: str
+) -> Iterator[Verdict]:
+    """What vLLM said that one request needs, against what it reserves by the plan."""
+    for line in lines:
+        length = int(line.values.get("length", 0))
+        if line.kind != "vllm_refusal" or not 0 < length <= MOST_TOKENS:
+            continue
+        needed, available = line.values["needed_bytes"], line.values["available_bytes"]
+        found = set()
+        try:
+            for caching, scheduling, batched in _ways():
+                settings = vllm.Settings(
+                    length,
+                    int(available),
+                    batched,
+                    scheduling,
+                    ranks,
+                    dtype=dtype,
+                    prefix_caching=caching,
+                )
+                found.add(vllm.pool(model, settings).reserved_bytes_per_request)
+        except MemoryPlanError as error:
+            yield Verdict((line.number,), False, f"not checked: {error}")
+            continue
+        agrees = any(_close(needed, size) for size in found)
+        sizes = " or ".join(f"{size / 2**30:,.2f}" for size in sorted(found))
+        yield Verdict((line.number,), agrees, f"by the plan one request reserves {sizes} GiB")
+
+
+def _ways() -> Iterator[tuple[bool, bool, int]]:
+    """Settings that a log does not tell: prefix caching, async scheduling, batched tokens."""
+    return itertools.product((True, False), (True, False), _BATCHED)
 
 
 def _flags(pool: vllm.Pool) -> str:
