@@ -7,7 +7,8 @@ from tinyllm.memory.savings import savings
 from tinyllm.ui import layout, memory_controls
 from tinyllm.ui import memory_figures as figures
 from tinyllm.ui import memory_findings as findings
-from tinyllm.ui.memory_panels import PANELS, Shown, panels
+from tinyllm.ui.memory_panels import PANELS, panels
+from tinyllm.ui.memory_shown import Shown
 from tinyllm.ui.memory_tiles import tiles
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot

@@ -13,7 +13,7 @@ from tinyllm.memory.gpus import gpus
 from tinyllm.memory.packed import pack
 from tinyllm.memory.presets import preset
 from tinyllm.memory.subject import header_text
-from tinyllm.ui import memory_controls
+from tinyllm.ui import memory_address, memory_controls
 
 PANELS = (
     *("Formula", "Command", "Save memory", "Real lengths", "Paste your start-up log", "Compare"),
@@ -141,7 +141,7 @@ def test_an_engine_and_a_cache_type_that_contradict_each_other() -> None:
 
 def test_a_pasted_config() -> None:
     app = page()
-    app.text_area(key=memory_controls.TEXT).set_value(json.dumps(LLAMA)).run()
+    app.text_area(key=memory_address.TEXT).set_value(json.dumps(LLAMA)).run()
     well(app)
     assert app.selectbox(key="model").value == OWN
     assert complaints(app) == []
@@ -172,11 +172,11 @@ def test_a_config_in_the_address() -> None:
 )
 def test_a_config_that_cannot_be_sized_is_kept_and_named(text: str, says: str) -> None:
     app = page(context="8192")
-    app.text_area(key=memory_controls.TEXT).set_value(text).run()
+    app.text_area(key=memory_address.TEXT).set_value(text).run()
     well(app)
     assert len(complaints(app)) == 1
     assert says in complaints(app)[0]
-    assert app.text_area(key=memory_controls.TEXT).value == text
+    assert app.text_area(key=memory_address.TEXT).value == text
     assert tiles(app)[0] == "18.0 GiB"  # the last good choice
 
 

@@ -51,7 +51,8 @@ _HARMLESS = (
     _words("""
         activation_sparsity_pattern block_auto_adjust_ff_dim block_dim block_ff_dim
         block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of block_norm_eps block_out_dim
-        block_use_swiglu block_use_xavier_init conv_dim_out decoder_ffn_dim embd_layer decoder_layerdrop decoder_sparse_step
+        block_use_swiglu block_use_xavier_init conv_dim_out decoder_ffn_dim
+        decoder_layerdrop decoder_sparse_step embd_layer
         encoder_ffn_dim encoder_layerdrop expert_layer_offset expert_layer_period feed_forward_proj
         ffn_dim_divisor ffn_multipliers hidden_size_per_layer_input interleave_moe_layer_step
         laurel_rank moe_num_shared_experts moe_shared_expert_intermediate_size

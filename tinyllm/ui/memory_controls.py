@@ -5,7 +5,6 @@ gets wrong is dropped and named; a model that cannot be sized keeps its text, an
 choice stays on the page. Nothing a visitor writes is opened as a path or an address.
 """
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,22 +14,21 @@ from tinyllm.errors import TinyllmError
 from tinyllm.memory.assessment import Assessment, assess
 from tinyllm.memory.choice import CHOICES, ENGINES, FIELDS, LLAMACPP, OWN, RANGES, VLLM, Choice
 from tinyllm.memory.choice import problem_of as problem_of_choice
-from tinyllm.memory.files import parse_config
-from tinyllm.memory.gguf_header import MAGIC
 from tinyllm.memory.gpus import gpus
-from tinyllm.memory.links import CONFIG, Pinned, config_text
-from tinyllm.memory.packed import pack
+from tinyllm.memory.links import Pinned
 from tinyllm.memory.presets import presets
-from tinyllm.memory.subject import header_text
-from tinyllm.ui import presenter
+from tinyllm.ui.memory_address import (
+    SAID,
+    TEXT,
+    own_file,
+    take_linked_text,
+    write_link,
+    wrong_parameters,
+)
 from tinyllm.ui.text import _, literal
 
-PANEL = "panel"
-COMPARE = "compare"
-TEXT = "_config_text"
 STOPS = sorted({2**power * half // 2 for power in range(8, 24) for half in (2, 3)} | {2**24})
-_OTHERS = {CONFIG, PANEL, COMPARE, presenter.PARAMETER, "embed", "embed_options"}
-_GOOD, _SAID = "_good_memory", "_said_memory"
+_GOOD = "_good_memory"
 _BIND: dict[str, Any] = {"bind": "query-params"}
 
 
@@ -100,8 +98,8 @@ def _switch(field: str, label: str, help_text: str) -> Any:
 def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
     """Draw the controls; what they choose, or the last good choice under what is wrong."""
     messages = st.container()
-    _take_linked_text()
-    wrong = _wrong_parameters(panels)
+    take_linked_text()
+    wrong = wrong_parameters(panels)
     values: dict[str, Any] = {}
     first = st.columns([2.9, 3.1, 1.9, 2.3, 1.35, 1.15], vertical_alignment="bottom")
     with first[0]:
@@ -124,11 +122,11 @@ def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
         text = _("By the memory that the driver exposes. More GPUs under More.")
         values["gpu"] = _select("gpu", _("GPU"), tuple(gpus()), text)
     with first[4], st.popover(_("Your file"), width="stretch"):
-        _own_file()
+        own_file()
     with first[5], st.popover(_("More"), width="stretch"):
         _more(values)
     _sizes(values)
-    wrong += st.session_state.pop(_SAID, [])
+    wrong += st.session_state.pop(SAID, [])
     with messages:
         for sentence in wrong:
             st.warning(literal(sentence))
@@ -170,47 +168,6 @@ def _sizes(values: dict[str, Any]) -> None:
         )
 
 
-def _own_file() -> None:
-    """A pasted or uploaded config.json, or the first megabytes of a GGUF file."""
-    st.file_uploader(
-        _("config.json, or the beginning of a GGUF file (head -c 7M)"),
-        ("json", "gguf"),
-        key="_upload",
-        on_change=_take_upload,
-    )
-    st.text_area(
-        _("or paste a config.json"),
-        key=TEXT,
-        height=260,
-        on_change=_take_text,
-        persist_state="session",
-        help=_("Read here and kept in the link; never written to a disk."),
-    )
-
-
-def _take_text() -> None:
-    if st.session_state[TEXT].strip():
-        st.session_state["model"] = OWN
-
-
-def _take_upload() -> None:
-    """An upload's text in place of the pasted one."""
-    upload = st.session_state["_upload"]
-    if upload is None:
-        return
-    content = upload.getvalue()
-    try:
-        is_gguf = content[: len(MAGIC)] == MAGIC
-        text = header_text(content) if is_gguf else content.decode("utf-8")
-    except UnicodeDecodeError:
-        st.session_state[_SAID] = [_("The file is neither UTF-8 text nor a GGUF file.")]
-        return
-    except TinyllmError as error:
-        st.session_state[_SAID] = [str(error)]
-        return
-    st.session_state[TEXT], st.session_state["model"] = text, OWN
-
-
 def _more(values: dict[str, Any]) -> None:
     """What has a good default: several GPUs, weights, the pool, and engine flags."""
     left, right = st.columns(2)
@@ -244,46 +201,6 @@ def _more(values: dict[str, Any]) -> None:
         st.caption(_("Flags of one engine change nothing in the others."))
 
 
-def _wrong_parameters(panels: Sequence[str]) -> list[str]:
-    """Sentences about parameters of the address that are wrong or unknown; each is said once."""
-    sentences = []
-    for name in list(st.query_params):
-        raw = st.query_params[name]
-        if name in FIELDS:
-            problem = problem_of_choice(name, raw)
-            if problem is not None:
-                sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
-        elif name == PANEL and raw not in panels:
-            sentence = _("{name} must be one of {known}, not {raw}. The address was corrected.")
-            known = ", ".join(panels)
-            sentences.append(sentence.format(name=PANEL, known=known, raw=repr(raw[:60])))
-        elif name not in _OTHERS:
-            sentences.append(_unknown(name))
-            del st.query_params[name]
-    return sentences
-
-
-def _unknown(name: str) -> str:
-    close = difflib.get_close_matches(name, (*FIELDS, *_OTHERS), n=1)
-    if close:
-        sentence = _("The address has a parameter {name} that is not known: perhaps {close}.")
-        return sentence.format(name=repr(name[:60]), close=close[0])
-    sentence = _("The address has a parameter {name} that is not known: it was left out.")
-    return sentence.format(name=repr(name[:60]))
-
-
-def _take_linked_text() -> None:
-    """A config.json that came with the address, once."""
-    packed = st.query_params.get(CONFIG)
-    if packed is None or st.session_state.get(TEXT) or st.session_state.get("_config_read"):
-        return
-    st.session_state["_config_read"] = True
-    try:
-        st.session_state[TEXT] = config_text(packed)
-    except TinyllmError as error:
-        st.session_state[_SAID] = [str(error)]
-
-
 def _validated(values: dict[str, Any]) -> tuple[Pinned, Assessment]:
     """The choice if it can be sized, else the last that could, under a message."""
     config = st.session_state.get(TEXT, "") if values["model"] == OWN else ""
@@ -300,17 +217,5 @@ def _validated(values: dict[str, Any]) -> tuple[Pinned, Assessment]:
         st.error(literal(sentence.format(problem=error, name=good.subject.name)))
         return good, assess(good.choice, good.subject)
     st.session_state[_GOOD] = found
-    _write_link(found)
+    write_link(found)
     return found, assessment
-
-
-def _write_link(found: Pinned) -> None:
-    """Keep the address whole: the visitor's own config.json goes with it when it fits."""
-    packed = None
-    if found.choice.model == OWN:
-        packed = pack(parse_config(found.config))
-    if packed is None:
-        if CONFIG in st.query_params:
-            del st.query_params[CONFIG]
-    elif st.query_params.get(CONFIG) != packed:
-        st.query_params[CONFIG] = packed
