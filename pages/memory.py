@@ -31,7 +31,6 @@ with left:
         "growth_chart",
         alt=findings.growth_chart(shown.growth, assessment),
         height=HEIGHT,
-        image="tinyllm-memory",
         on_pick=lambda tokens, _gibibytes: memory_controls.set_place(tokens),
     )
 with right:
@@ -40,7 +39,6 @@ with right:
         "capacity_chart",
         alt=findings.capacity_chart(shown.capacity),
         height=HEIGHT,
-        image="tinyllm-capacity",
         on_pick=memory_controls.set_place,
     )
 tiles(assessment)

@@ -77,12 +77,12 @@ def test_a_context_above_the_pool_names_the_largest():
 
 
 def test_llama_cpp_allocates_at_once():
-    here = worked_out(engine="llama.cpp", kv_dtype="q8_0", requests=4)
+    here = worked_out(engine="llama.cpp", kv_type="q8_0", requests=4)
     settings = llamacpp.Settings(4 * 32_768, 4, False, "q8_0", "q8_0")
     assert here.served.pool_bytes == llamacpp.cache(here.subject.plan, settings).total_bytes
     fits = here.fits
-    assert not worked_out(engine="llama.cpp", kv_dtype="q8_0", requests=fits).refusals
-    assert worked_out(engine="llama.cpp", kv_dtype="q8_0", requests=fits + 1).refusals
+    assert not worked_out(engine="llama.cpp", kv_type="q8_0", requests=fits).refusals
+    assert worked_out(engine="llama.cpp", kv_type="q8_0", requests=fits + 1).refusals
     assert "256" in worked_out(engine="llama.cpp", requests=257, context=256).refusals[0]
 
 
@@ -136,8 +136,8 @@ def test_more_gpus_than_heads_save_no_cache():
     ("fields", "parts"),
     [
         ({"dp": 2, "tp": 4}, ["vllm serve Qwen/Qwen3-8B", "--max-num-seqs 8"]),
-        ({"engine": "llama.cpp", "kv_dtype": "q8_0"}, ["llama-server", "-c 524288", "-fa on"]),
-        ({"engine": "llama.cpp", "kv_dtype": "float16", "v_dtype": "q4_0"}, ["-ctv q4_0"]),
+        ({"engine": "llama.cpp", "kv_type": "q8_0"}, ["llama-server", "-c 524288", "-fa on"]),
+        ({"engine": "llama.cpp", "kv_type": "float16", "v_type": "q4_0"}, ["-ctv q4_0"]),
         ({"engine": "SGLang", "tp": 2}, ["python -m sglang.launch_server", "--tp-size 2"]),
         ({"context": 65_536}, ["WARNING: the model was made for 40,960"]),
         ({"pool_gib": 2.0}, ["--kv-cache-memory-bytes 2147483648"]),

@@ -73,13 +73,13 @@ def test_everything_at_its_highest_and_lowest_together(engine: str) -> None:
 def test_every_cache_type_of_every_engine(engine: str) -> None:
     app = page(engine=engine)
     for kind in ENGINES[engine]:
-        app.selectbox(key="kv_dtype").set_value(kind).run()
+        app.selectbox(key="kv_type").set_value(kind).run()
         assert [element.message for element in app.exception] == []
         refused = kind == "fp8_ds_mla"  # for latent layers alone
         assert bool(complaints(app)) is refused
 
 
-@pytest.mark.parametrize("field", [name for name in CHOICES if name not in ("engine", "kv_dtype")])
+@pytest.mark.parametrize("field", [name for name in CHOICES if name not in ("engine", "kv_type")])
 def test_every_choice(field: str) -> None:
     app = page(engine="llama.cpp")
     for choice in CHOICES[field]:
@@ -104,7 +104,7 @@ def test_switches(field: str) -> None:
 
 
 def test_another_engine_takes_a_cache_type_that_it_has() -> None:
-    app = page(engine="llama.cpp", kv_dtype="q8_0")
+    app = page(engine="llama.cpp", kv_type="q8_0")
     assert complaints(app) == []
     app.segmented_control(key="engine").set_value("vLLM").run()
     assert complaints(well(app)) == ["vLLM has no cache type q8_0. bfloat16 is taken instead."]
@@ -115,8 +115,8 @@ def test_another_engine_takes_a_cache_type_that_it_has() -> None:
     [
         *((field, str(ends[0] - 1)) for field, ends in RANGES.items()),
         *((field, "many") for field in RANGES),
-        *(("model", "Qwen/Qwen9"), ("gpu", "H900"), ("engine", "vllm"), ("kv_dtype", "int3")),
-        *(("v_dtype", "int3"), ("weights", "int1"), ("kv_unified", "maybe"), ("prompts", "long")),
+        *(("model", "Qwen/Qwen9"), ("gpu", "H900"), ("engine", "vllm"), ("kv_type", "int3")),
+        *(("v_type", "int3"), ("weights", "int1"), ("kv_unified", "maybe"), ("prompts", "long")),
         *(
             ("outputs", "uniform:9:1"),
             ("contxt", "8192"),
@@ -134,8 +134,20 @@ def test_a_wrong_address_is_said(name: str, value: str) -> None:
     assert tiles(app) == ["72.0 GiB", "72.0 GiB", "53.0 GiB", "11"]
 
 
+def test_a_parameter_given_twice_is_said() -> None:
+    app = open_page("memory", context=["4096", "8192"])
+    assert "context is given 2 times" in complaints(well(app))[0]
+
+
+def test_another_page_s_cache_type_is_not_taken_over() -> None:
+    app = open_page("kv_cache", kv_dtype="int8")
+    app.switch_page("pages/memory.py").run()
+    assert complaints(well(app)) == []
+    assert tiles(app)[0] == "72.0 GiB"
+
+
 def test_an_engine_and_a_cache_type_that_contradict_each_other() -> None:
-    app = well(page(kv_dtype="q8_0"))
+    app = well(page(kv_type="q8_0"))
     assert complaints(app) == ["vLLM has no cache type q8_0. bfloat16 is taken instead."]
 
 
@@ -214,7 +226,7 @@ def test_a_saving_can_be_taken() -> None:
     app = page(panel="Save memory")
     app.button(key="_save_0").click().run()
     assert complaints(well(app)) == []
-    assert app.selectbox(key="kv_dtype").value == "fp8_e4m3"
+    assert app.selectbox(key="kv_type").value == "fp8_e4m3"
     assert tiles(app)[0] == "36.0 GiB"
 
 

@@ -42,8 +42,8 @@ RANGES: dict[str, tuple[float, float]] = {
 }
 CHOICES: dict[str, tuple[Any, ...]] = {
     "engine": tuple(ENGINES),
-    "kv_dtype": _KV_TYPES,
-    "v_dtype": (SAME, *llamacpp.TYPES),
+    "kv_type": _KV_TYPES,
+    "v_type": (SAME, *llamacpp.TYPES),
     "weights": (PUBLISHED, *WEIGHT_TYPES),
 }
 _MOST_NAMED = 20
@@ -57,13 +57,13 @@ class Choice:
     model: str = "Qwen/Qwen3-8B"
     context: int = 32_768  # tokens of the longest request
     requests: int = 16  # at once
-    kv_dtype: str = "bfloat16"
+    kv_type: str = "bfloat16"
     engine: str = VLLM
     gpu: str = "H100 SXM 80GB"
     tp: int = 1
     pp: int = 1
     dp: int = 1  # replicas, each with weights and a cache of its own
-    v_dtype: str = SAME  # llama.cpp alone chooses it apart
+    v_type: str = SAME  # llama.cpp alone chooses it apart
     weights: str = PUBLISHED
     parameters: int = 0  # 0: the preset's
     pool_gib: float = 0.0  # the engine's "available KV cache memory"; 0: estimated
@@ -113,11 +113,11 @@ class Choice:
     @property
     def key_type(self) -> str:
         """The cache type by its full name."""
-        return cache_type(self.kv_dtype).name
+        return cache_type(self.kv_type).name
 
     @property
     def value_type(self) -> str:
-        return self.key_type if self.v_dtype == SAME else cache_type(self.v_dtype).name
+        return self.key_type if self.v_type == SAME else cache_type(self.v_type).name
 
     @property
     def own_lengths(self) -> bool:

@@ -63,7 +63,7 @@ def _changes(choice: Choice, now: Assessment) -> Iterator[tuple[str, Choice]]:
     order = _SMALLER[choice.engine]
     at = order.index(choice.key_type) if choice.key_type in order else 0
     for smaller in order[at + 1 : at + 2]:
-        kind = replace(choice, kv_dtype=smaller, v_dtype=SAME)
+        kind = replace(choice, kv_type=smaller, v_type=SAME)
         yield f"KV cache in {smaller}", kind
     has_windows = bool({"window", "chunk"} & set(now.kinds))
     if choice.engine == VLLM and has_windows:

@@ -95,7 +95,10 @@ def wrong_parameters(panels: Sequence[str]) -> list[str]:
     """Sentences about parameters of the address that are wrong or unknown; each is said once."""
     sentences = []
     for name in list(st.query_params):
-        raw = st.query_params[name]
+        raw, times = st.query_params[name], len(st.query_params.get_all(name))
+        if times > 1 and name != COMPARE:
+            sentence = _("{name} is given {times} times: give it once. {raw} is taken.")
+            sentences.append(sentence.format(name=name, times=times, raw=repr(raw[:60])))
         if name in FIELDS:
             problem = problem_of(name, raw)
             if problem is not None:

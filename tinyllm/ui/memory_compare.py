@@ -46,7 +46,7 @@ def compare(shown: Shown) -> None:
     lines = [(_label(number, here), growth(here, longest)) for number, here in rows]
     figure = figures.compare_figure(lines, _("Logical bytes of all requests, GiB"))
     alt = _("Memory against context, a line for each of {count} choices.").format(count=len(rows))
-    plot(figure, "compare_chart", alt=alt, height=320, image="tinyllm-compare")
+    plot(figure, "compare_chart", alt=alt, height=320)
     st.table(pd.DataFrame([_compared(number, here) for number, here in rows]).set_index("#"))
     with st.container(horizontal=True, gap="small"):
         for number, here in rows:
@@ -56,7 +56,7 @@ def compare(shown: Shown) -> None:
 
 def _label(number: int, here: Assessment) -> str:
     name = here.subject.name.rpartition("/")[2]
-    return f"{number + 1}. {name}, {here.choice.kv_dtype}, {here.choice.engine}"
+    return f"{number + 1}. {name}, {here.choice.kv_type}, {here.choice.engine}"
 
 
 def _compared(number: int, here: Assessment) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _compared(number: int, here: Assessment) -> dict[str, Any]:
     return {
         "#": number + 1,
         _("model"): here.subject.name,
-        _("setting"): f"{choice.engine}, {choice.kv_dtype}, {choice.tp * choice.pp} × {choice.gpu}",
+        _("setting"): f"{choice.engine}, {choice.kv_type}, {choice.tp * choice.pp} × {choice.gpu}",
         _("requests × context"): f"{choice.requests:,} × {choice.context:,}",
         _("logical"): format_bytes(here.logical_bytes),
         _("reserved"): reserved,

@@ -136,14 +136,14 @@ def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
 def _cache_type(values: dict[str, Any]) -> list[str]:
     """The cache types of the engine; a sentence when the one asked for is another engine's."""
     options, said = ENGINES[values["engine"]], []
-    wanted = current("kv_dtype")
+    wanted = current("kv_type")
     if wanted not in options:
-        nearest = "float16" if values["engine"] == LLAMACPP else _default("kv_dtype")
+        nearest = "float16" if values["engine"] == LLAMACPP else _default("kv_type")
         sentence = _("{engine} has no cache type {wanted}. {nearest} is taken instead.")
         said = [sentence.format(engine=values["engine"], wanted=wanted, nearest=nearest)]
-        st.session_state["kv_dtype"] = nearest
+        st.session_state["kv_type"] = nearest
     text = _("How the cache stores a number, scales included.")
-    values["kv_dtype"] = _select("kv_dtype", _("KV dtype"), options, text)
+    values["kv_type"] = _select("kv_type", _("KV dtype"), options, text)
     return said
 
 
@@ -188,7 +188,7 @@ def _more(values: dict[str, Any]) -> None:
         text = _("Of a model of your own; 0 takes the public count.")
         values["parameters"] = _number("parameters", _("Parameters"), text, 1_000_000)
         text = _("llama.cpp stores values apart from keys.")
-        values["v_dtype"] = _select("v_dtype", _("V dtype (llama.cpp)"), CHOICES["v_dtype"], text)
+        values["v_type"] = _select("v_type", _("V dtype (llama.cpp)"), CHOICES["v_type"], text)
         text = _("vLLM: tokens of one step; 0 takes its default for the GPU.")
         values["batched"] = _number("batched", _("Batched tokens (vLLM)"), text, 1024)
         text = _("vLLM: two batches in flight.")

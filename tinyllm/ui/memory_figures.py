@@ -133,7 +133,6 @@ def _layout(heading: str, right: int, height: Sequence[float]) -> dict[str, Any]
         "legend": {"x": 0.01, "y": 0.98, "yanchor": "top", "bgcolor": "$background/0.8"},
         "annotations": [_heading(heading)],
         "showlegend": True,
-        "modebar": {"bgcolor": "$background/0", "color": "$text", "activecolor": "$0"},
     }
 
 

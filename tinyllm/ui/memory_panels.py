@@ -14,6 +14,7 @@ from tinyllm.memory.explain import explain_log
 from tinyllm.memory.placement import ranks_of, types_of
 from tinyllm.ui import memory_findings as findings
 from tinyllm.ui import presenter
+from tinyllm.ui.chart_export import chart_export
 from tinyllm.ui.memory_address import PANEL
 from tinyllm.ui.memory_compare import compare
 from tinyllm.ui.memory_controls import set_controls
@@ -140,7 +141,7 @@ def data(shown: Shown) -> None:
                 on_click="ignore",
                 key=f"_csv_{name}",
             )
-    st.caption(_("The camera button on a chart saves it as PNG."))
+    chart_export()
     try:
         st.markdown(_("The address of this page holds the whole choice. Its query:"))
         st.code("?" + shown.pinned.query(), language=None, wrap_lines=True)

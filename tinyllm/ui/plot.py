@@ -51,15 +51,14 @@ def plot(
     *,
     alt: str,
     height: int = 340,
-    image: str | None = None,
     on_pick: Callable[[float, float], object] | None = None,
 ) -> None:
     """Draw a figure in the node that belongs to `key`, or update it there.
 
     A key can be drawn once in a script run; to animate, draw it in a fragment that reruns.
     Height is in pixels at a root font of 16 px and grows with that font. `alt` says in words
-    what the chart shows, computed from its data. `image` is the name of the PNG that a button
-    saves; without one there is no button. `on_pick` is called with the place of a click.
+    what the chart shows, computed from its data. `on_pick` is called with the place of
+    a click.
     """
     data = {
         "name": key,
@@ -67,7 +66,6 @@ def plot(
         "plotly": serve_plotly(),
         "alt": alt,
         "height": height,
-        "image": image,
         "picks": on_pick is not None,
     }
     if on_pick is None:

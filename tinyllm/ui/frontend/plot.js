@@ -105,9 +105,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   const config = {
     responsive: true,
     displaylogo: false,
-    displayModeBar: Boolean(data.image),
-    modeBarButtons: [["toImage"]],
-    toImageButtonOptions: { format: "png", filename: data.image ?? "chart", scale: 2 },
+    displayModeBar: false,
     doubleClick: "reset",
     showSendToCloud: false,
     showEditInChartStudio: false,
