@@ -162,3 +162,76 @@ def test_damaged_weights_are_refused(capsys, tmp_path, content):
     (tmp_path / "model.safetensors").write_bytes(content)
     assert main(["memory", "--config", str(tmp_path), "--context", "8"]) == 2
     assert "safetensors" in capsys.readouterr().err
+
+
+def test_requests_of_real_lengths(capsys):
+    arguments = ("--config", LLAMA, "--context", "8192", "--engine", "vllm")
+    pool = ("--pool-bytes", str(2**34))
+    lengths = ("--prompts", "fixed:1000", "--outputs", "fixed:24", "--max-num-seqs", "50")
+    found = sizes(capsys, *arguments, *pool, *lengths)["concurrency"]
+    assert found["closed_form"] == found["mean"] == 50
+    assert found["at_full_length"] == 16
+    free = sizes(capsys, *arguments, *pool, "--prompts", "fixed:1000", "--outputs", "fixed:24")
+    assert free["concurrency"]["closed_form"] == (8192 - 1) // 64
+
+
+def test_lengths_from_a_file(capsys, tmp_path):
+    (tmp_path / "lengths.csv").write_text("prompt,output\n1000,24\n")
+    arguments = ("--config", LLAMA, "--context", "8192", "--engine", "vllm")
+    csv = ("--pool-bytes", str(2**34), "--lengths", str(tmp_path / "lengths.csv"))
+    assert sizes(capsys, *arguments, *csv)["concurrency"]["closed_form"] == (8192 - 1) // 64
+
+
+def test_a_log_explained(capsys, tmp_path):
+    log = tmp_path / "server.log"
+    log.write_text(
+        "the models's max seq len (131072), (16.00 GiB KV cache is needed, which is larger than "
+        "the available KV cache memory (7.02 GiB). Based on the available memory, the estimated "
+        "maximum model length is 57504."
+    )
+    assert main(["memory", "--explain", str(log), "--config", LLAMA, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [line["kind"] for line in found["lines"]] == ["vllm_refusal"]
+    assert [verdict["agrees"] for verdict in found["verdicts"]] == [True]
+    assert main(["memory", "--explain", str(log), "--config", "Qwen3-8B"]) == 0
+    assert "DIFFERS (line 1): by the plan one request reserves 18.00 GiB" in capsys.readouterr().out
+
+
+def test_conformance(capsys):
+    assert main(["memory", "--conformance"]) == 0
+    printed = capsys.readouterr().out
+    assert "vllm: 1,568 of 1,568 right" in printed
+    assert "Qwen/Qwen3-8B" in printed
+    assert main(["memory", "--conformance", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["models"]) == 4 * 58
+
+
+def test_the_command_of_a_server(capsys):
+    arguments = ("--config", LLAMA, "--context", "8192", "--sequences", "4", "--gpu", "L40S")
+    for engine, program in (("vllm", "vllm serve"), ("llamacpp", "llama-server -m")):
+        found = sizes(capsys, *arguments, "--engine", engine, "--command")["command"]
+        assert program in found["text"]
+        assert found["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--config is missing"),
+        (["--config", LLAMA], "--context is missing"),
+        (["--explain", "/nowhere/log"], "No such file"),
+        (["--config", LLAMA, "--context", "9", "--command"], "--command needs --gpu"),
+        (["--config", LLAMA, "--context", "9", "--prompts", "fixed:1"], "go together"),
+        (
+            ["--config", LLAMA, "--context", "9", "--prompts", "1", "--outputs", "fixed:1"],
+            "--prompts must be fixed:tokens",
+        ),
+        (
+            ["--config", LLAMA, "--context", "9", "--prompts", "fixed:1", "--outputs", "fixed:1"],
+            "need --engine vllm",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(capsys, arguments, message):
+    assert main(["memory", *arguments]) == 2
+    assert message in capsys.readouterr().err

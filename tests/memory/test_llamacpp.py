@@ -1,23 +1,17 @@
 """Our llama.cpp rules against 212 totals, and against what people measured.
 
-llamacpp.json holds four settings for each of 53 models.
+The totals are of four settings for each of 53 models; they stand beside the presets.
 """
-
-import json
-from pathlib import Path
 
 import pytest
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory import plan
+from tinyllm.memory.conformance import answers, llamacpp_checks
 from tinyllm.memory.engines import llamacpp
 from tinyllm.memory.presets import preset, presets
 
-GOLDEN = json.loads((Path(__file__).parent / "llamacpp.json").read_text(encoding="utf-8"))
-SETTINGS = [
-    llamacpp.Settings(**dict(zip(GOLDEN["settings_columns"], values, strict=True)))
-    for values in GOLDEN["settings"]
-]
+ROWS = answers("llamacpp")["rows"]
 PLANS = {name: plan(item.config) for name, item in presets().items()}
 LFM2 = {
     "model_type": "lfm2",
@@ -42,14 +36,14 @@ GEMMA_3_270M = {
 }
 
 
-@pytest.mark.parametrize("row", GOLDEN["rows"], ids=lambda row: f"{row[0]}-{row[1]}")
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}")
 def test_totals(row):
-    model, setting, total = row
-    assert llamacpp.cache(PLANS[model], SETTINGS[setting]).total_bytes == total
+    (check,) = llamacpp_checks(row)
+    assert check.ours == check.right
 
 
 def test_every_total_is_tried() -> None:
-    assert len(GOLDEN["rows"]) == 212
+    assert len(ROWS) == 212
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ from tinyllm.memory import plan
         ),
         ({**LLAMA, "cross_layer_sharing": {"a": 1}}, "^cross_layer_sharing: not known"),
         ({**LLAMA, "model_type": "x", "mamba_d_state": 16}, "^mamba_d_state: not known"),
-        ({**LLAMA, "model_type": "x", "is_encoder_decoder": True}, "^is_encoder_decoder: not"),
+        ({**LLAMA, "model_type": "x", "is_encoder_decoder": True}, "^is_encoder_decoder is true"),
         ({**LLAMA, "model_type": "bert"}, "'bert' is an encoder"),
         ({**LLAMA, "model_type": "mllama"}, "cross attention over image tokens"),
         ({"text_config": []}, r"text_config must be an object, not \[\]"),

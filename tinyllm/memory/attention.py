@@ -144,6 +144,7 @@ def deci_layers(fields: Fields, family: str) -> Iterator[Placed]:
     query_heads = fields.whole(*HEAD_KEYS, high=MOST_HEADS)
     dim, origin = read_key_dim(fields, query_heads)
     key = "num_key_value_heads_per_layer"
+    fields.ignore("num_key_value_heads")
     for index, number in enumerate(fields.wholes(key, count, 1, query_heads)):
         yield Placed(index, Attention("full", number, dim, dim), f"{key}; {origin}")
 

@@ -153,10 +153,27 @@ def _read(text: Fields, family: str) -> tuple[list[Placed], list[str]]:
     reader = READERS.get(family)
     if reader is not None:
         return list(reader(text, family)), []
+    _refuse_other_kinds(text, family)
     said = f"model_type {family!r} is unknown" if family else "model_type is missing"
     if latent.has_latent(text):
         return list(latent.latent_layers(text)), [f"{said}: read as latent attention by its keys"]
     return list(plain_layers(text, family)), [f"{said}: read as plain attention by its keys"]
+
+
+def _refuse_other_kinds(text: Fields, family: str) -> None:
+    """An unknown model that says it is no decoder alone is not read as one."""
+    if text.flag("is_encoder_decoder"):
+        raise MemoryPlanError(
+            f"{text.name('is_encoder_decoder')} is true, and model_type {family!r} is not known: "
+            "describe its self and cross attention in a layer_plan"
+        )
+    classes = text.get("architectures")
+    names = classes if isinstance(classes, list) else []
+    if any(isinstance(name, str) and name.endswith("ForMaskedLM") for name in names):
+        raise MemoryPlanError(
+            f"{text.name('architectures')} names a masked language model: an encoder keeps no KV "
+            "cache"
+        )
 
 
 def _refuse_unread(fields: Fields, wrapper: bool = False) -> None:

@@ -1,58 +1,50 @@
 """`python -m tinyllm memory`: bytes of a model's KV cache, from its config.json, by engine.
 
 --context is the length of one sequence; for vLLM it is --max-model-len, and for llama.cpp the total
--c. Figures are of one GPU when --tp or --pp divide the model.
+-c. Figures are of one GPU when --tp or --pp divide the model. --explain reads a start-up log
+instead, and --conformance compares our answers with right ones.
 """
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from tinyllm.errors import MemoryPlanError
-from tinyllm.memory import report
-from tinyllm.memory.cache_plan import CachePlan, plan
-from tinyllm.memory.dtypes import CACHE_TYPES
-from tinyllm.memory.engines import llamacpp, sglang, vllm
-from tinyllm.memory.files import Described, read_model
+from tinyllm.memory import findings, report
+from tinyllm.memory.cache_plan import MOST_SEQUENCES, CachePlan, plan
+from tinyllm.memory.concurrency import requests_that_fit
+from tinyllm.memory.engines import sglang, vllm
+from tinyllm.memory.explain import explain_log
+from tinyllm.memory.fields import whole_number
+from tinyllm.memory.files import Described, read_model, read_text
 from tinyllm.memory.gpus import Gpu, gpu
+from tinyllm.memory.log_lines import MOST_CHARACTERS
+from tinyllm.memory.options import (
+    add_arguments,
+    choice,
+    llamacpp_settings,
+    vllm_settings,
+    workload,
+)
 from tinyllm.memory.presets import Preset, preset
-from tinyllm.memory.weights import WEIGHT_TYPES, Budget, budget, weight_bytes
+from tinyllm.memory.weights import Budget, budget, weight_bytes
 
-ENGINES = ("logical", "vllm", "llamacpp", "sglang")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of `memory`."""
-    add = parser.add_argument
-    add("--config", required=True, help="a preset, a config.json, a folder with one, or a GGUF")
-    add("--context", type=int, required=True, help="tokens")
-    add("--sequences", type=int, default=1, help="sequences of that length (default 1)")
-    types = ", ".join(CACHE_TYPES)
-    add("--kv-dtype", default="bf16", help=f"cache type (default bf16): {types}")
-    add("--k-dtype", help="type of the keys, when it is another")
-    add("--v-dtype", help="type of the values, when it is another")
-    add("--engine", default="logical", choices=ENGINES, help="whose rules (default logical)")
-    add("--tp", type=int, default=1, help="tensor-parallel GPUs (vllm, sglang)")
-    add("--pp", type=int, default=1, help="pipeline-parallel GPUs (vllm)")
-    add("--pool-bytes", type=int, help="memory for the cache on one GPU (vllm, sglang)")
-    add("--max-num-batched-tokens", type=int, help="vllm (default by --gpu, else 8192)")
-    add("--no-async-scheduling", action="store_true", help="vllm")
-    add("--no-prefix-caching", action="store_true", help="vllm")
-    add("--parallel", type=int, help="llamacpp: slots (without it 4, which share one cache)")
-    unified = parser.add_mutually_exclusive_group()
-    unified.add_argument("--kv-unified", action="store_true", default=None, help="llamacpp")
-    unified.add_argument("--no-kv-unified", action="store_false", dest="kv_unified")
-    add("--gpu", help="for the memory that weights leave, when there is no --pool-bytes")
-    add("--gpus", type=int, help="GPUs that share the weights (default tp x pp)")
-    add("--parameters", type=int, help="parameters of the model, when the preset has no count")
-    add("--weight-dtype", default="bfloat16", choices=WEIGHT_TYPES, help="default bfloat16")
-    add("--json", action="store_true", help="one JSON object instead of text")
+__all__ = ["add_arguments", "run"]
 
 
 def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     """Print the sizes; MemoryPlanError when something in the input is wrong."""
+    if arguments.conformance:
+        return _print(findings.conformance(), findings.conformance_text, arguments.json, say)
+    if arguments.explain is not None:
+        return _print(_explained(arguments), findings.explained_text, arguments.json, say)
+    for name in ("config", "context"):
+        if getattr(arguments, name) is None:
+            raise MemoryPlanError(f"--{name} is missing (or give --explain or --conformance)")
     source = _source(arguments.config)
     model = plan(source.config) if isinstance(source, Preset) else source.model
     device = gpu(arguments.gpu) if arguments.gpu is not None else None
@@ -66,8 +58,54 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     if room is not None:
         sizes["budget"] = report.budgeted(room, device)
     sizes |= _engine(arguments, model, device, room)
-    say(json.dumps(sizes, indent=2) if arguments.json else report.text(sizes))
+    sizes |= _concurrency(arguments, model, device, room)
+    if arguments.ready_command:
+        sizes["command"] = findings.command(*choice(arguments, source, model))
+    return _print(sizes, report.text, arguments.json, say)
+
+
+def _print(
+    found: dict[str, Any],
+    text: Callable[[dict[str, Any]], str],
+    as_json: bool,
+    say: Callable[[str], object],
+) -> int:
+    say(json.dumps(found, indent=2) if as_json else text(found))
     return 0
+
+
+def _explained(arguments: argparse.Namespace) -> dict[str, Any]:
+    """A log explained, and checked against the model when there is one."""
+    if arguments.explain == "-":
+        log = sys.stdin.read(MOST_CHARACTERS + 1)
+    else:
+        log = read_text(Path(arguments.explain), MOST_CHARACTERS)
+    model = None
+    if arguments.config is not None:
+        source = _source(arguments.config)
+        model = plan(source.config) if isinstance(source, Preset) else source.model
+    return findings.explained(explain_log(log, model, arguments.tp, arguments.kv_dtype))
+
+
+def _concurrency(
+    arguments: argparse.Namespace, model: CachePlan, device: Gpu | None, room: Budget | None
+) -> dict[str, Any]:
+    """Requests of real lengths that fit in a vLLM pool; nothing when none were described."""
+    lengths = workload(arguments)
+    if lengths is None:
+        return {}
+    pool_bytes = _pool_bytes(arguments, room)
+    if arguments.engine != "vllm" or pool_bytes is None:
+        raise MemoryPlanError(
+            "requests of real lengths need --engine vllm, and --pool-bytes or --gpu"
+        )
+    pool = vllm.pool(model, vllm_settings(arguments, device, pool_bytes))
+    limit = arguments.max_num_seqs
+    if limit is not None:
+        whole_number("--max-num-seqs", limit, 1, MOST_SEQUENCES)
+    return {
+        "concurrency": asdict(requests_that_fit(pool, lengths, arguments.seed, limit)),
+    }
 
 
 def _source(name: str) -> Preset | Described:
@@ -98,44 +136,21 @@ def _engine(
     arguments: argparse.Namespace, model: CachePlan, device: Gpu | None, room: Budget | None
 ) -> dict[str, Any]:
     """The engine's part of the answer."""
-    pool_bytes = arguments.pool_bytes
-    if pool_bytes is None and room is not None:
-        pool_bytes = room.pool_low  # promise what the larger overhead leaves
+    pool_bytes = _pool_bytes(arguments, room)
     if arguments.engine == "vllm":
-        return report.vllm_sizes(model, _vllm(arguments, device, pool_bytes), pool_bytes is None)
-    if arguments.engine == "llamacpp":
-        return report.llamacpp_sizes(model, _llamacpp(arguments))
-    if arguments.engine == "sglang":
-        settings = sglang.Settings(dtype=arguments.kv_dtype, tensor_parallel=arguments.tp)
-        return report.sglang_sizes(
-            model, settings, arguments.context * arguments.sequences, pool_bytes
+        return report.vllm_sizes(
+            model, vllm_settings(arguments, device, pool_bytes), pool_bytes is None
         )
+    if arguments.engine == "llamacpp":
+        return report.llamacpp_sizes(model, llamacpp_settings(arguments))
+    if arguments.engine == "sglang":
+        each = sglang.Settings(dtype=arguments.kv_dtype, tensor_parallel=arguments.tp)
+        tokens = arguments.context * arguments.sequences
+        return report.sglang_sizes(model, each, tokens, pool_bytes)
     return {}
 
 
-def _vllm(
-    arguments: argparse.Namespace, device: Gpu | None, pool_bytes: int | None
-) -> vllm.Settings:
-    batched = arguments.max_num_batched_tokens
-    if batched is None:
-        batched = device.batched_tokens if device is not None else 8_192
-    return vllm.Settings(
-        max_model_len=arguments.context,
-        pool_bytes=pool_bytes or 0,
-        max_num_batched_tokens=batched,
-        async_scheduling=not arguments.no_async_scheduling,
-        tensor_parallel=arguments.tp,
-        pipeline_parallel=arguments.pp,
-        dtype=arguments.kv_dtype,
-        prefix_caching=not arguments.no_prefix_caching,
-    )
-
-
-def _llamacpp(arguments: argparse.Namespace) -> llamacpp.Settings:
-    return llamacpp.Settings(
-        context=arguments.context,
-        slots=arguments.parallel,
-        unified=arguments.kv_unified,
-        key_type=arguments.k_dtype or arguments.kv_dtype,
-        value_type=arguments.v_dtype or arguments.kv_dtype,
-    )
+def _pool_bytes(arguments: argparse.Namespace, room: Budget | None) -> int | None:
+    """The pool as given, else what the larger overhead leaves; None when neither is known."""
+    given: int | None = arguments.pool_bytes
+    return room.pool_low if given is None and room is not None else given

@@ -41,6 +41,18 @@ def parse_config(text: str | bytes) -> dict[str, Any]:
     return config
 
 
+def read_text(path: Path, most: int) -> str:
+    """A text file of at most so many bytes, in UTF-8 as far as it is."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(most + 1)
+    except OSError as error:
+        raise MemoryPlanError(f"{path}: {error.strerror or error}") from error
+    if len(content) > most:
+        raise MemoryPlanError(f"{path}: at most {most:,} bytes are read")
+    return content.decode("utf-8", "replace")
+
+
 def read_model(path: Path) -> Described:
     """A config.json, a folder that has one and perhaps safetensors, or a GGUF file."""
     file = path / "config.json" if path.is_dir() else path

@@ -5,7 +5,7 @@ is a feed-forward layer. Source: llama.cpp (October 2026), gguf-py/gguf/constant
 src/llama-hparams.cpp for the sizes of states, and src/models for windows.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan, collate
@@ -13,6 +13,7 @@ from tinyllm.memory.fields import MOST_HEADS, MOST_LAYERS, MOST_TOKENS, Fields, 
 from tinyllm.memory.gguf_header import read_header
 from tinyllm.memory.layers import Attention, AttentionKind, Latent, Layer, Placed, State
 
+ARCHITECTURE = "general.architecture"
 # Architecture -> layers of one window period; the last of a period is full.
 _PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "olmo2": 4, "exaone4": 4}
 _PERIODS |= {"exaone-moe": 4, "afmoe": 4}
@@ -33,10 +34,14 @@ _INERT = {
 
 def plan_gguf(content: bytes) -> CachePlan:
     """The cache of a model from the first bytes of its GGUF file."""
-    metadata = read_header(content)
-    family = metadata.get("general.architecture")
+    return plan_metadata(read_header(content))
+
+
+def plan_metadata(metadata: Mapping[str, object]) -> CachePlan:
+    """The cache of a model from the keys of a GGUF header."""
+    family = metadata.get(ARCHITECTURE)
     if not isinstance(family, str) or not family:
-        raise MemoryPlanError("general.architecture is missing: the name of an architecture")
+        raise MemoryPlanError(f"{ARCHITECTURE} is missing: the name of an architecture")
     keys = {
         key.removeprefix(f"{family}."): value
         for key, value in metadata.items()

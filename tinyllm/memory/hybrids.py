@@ -202,6 +202,7 @@ def recurrent_gemma_layers(fields: Fields, family: str) -> Iterator[Placed]:
     attention = replace(heads.full(), kind="window", limit=window)
     mix = Mix(attention, heads.rule, states.gated_recurrence(fields))
     cycle = fields.items("block_types")
+    fields.ignore("_block_types")  # the same again
     if not cycle or any(name not in ("recurrent", "attention") for name in cycle):
         raise MemoryPlanError(f"{fields.name('block_types')} must be of recurrent and attention")
     return periodic_layers(

@@ -132,18 +132,18 @@ class Compressed:
     def kind(self) -> str:
         return "compressed"
 
-    def _far_bytes(self, types: CacheTypes) -> int:
+    def far_bytes(self, types: CacheTypes) -> int:
         """One compressed row and its index key."""
         index = types.key.index_bytes(self.index_dim) if self.index_dim else 0
         return types.key.vector_bytes(self.dim) + index
 
     def bytes(self, tokens: int, types: CacheTypes) -> int:
-        far = tokens // self.ratio * self._far_bytes(types) if self.ratio else 0
+        far = tokens // self.ratio * self.far_bytes(types) if self.ratio else 0
         return min(tokens, self.window) * types.key.vector_bytes(self.dim) + far
 
     def slope(self, tokens: int, types: CacheTypes) -> Fraction:
         near = types.key.vector_bytes(self.dim) if tokens < self.window else 0
-        return Fraction(near) + Fraction(self._far_bytes(types), self.ratio or 1) * bool(self.ratio)
+        return Fraction(near) + Fraction(self.far_bytes(types), self.ratio or 1) * bool(self.ratio)
 
     @property
     def bends(self) -> tuple[int, ...]:

@@ -106,6 +106,26 @@ class Workload:
         return None if prompt is None or output is None else self.shared_prefix + prompt + output
 
 
+_FORMS = {"fixed": ("tokens",), "uniform": ("low", "high"), "lognormal": ("median", "p95", "cap")}
+
+
+def read_lengths(text: str, name: str = "lengths") -> Lengths:
+    """Lengths written as fixed:512, uniform:256:1024 or lognormal:median:p95:cap."""
+    form, *numbers = text.strip().lower().split(":")
+    wanted = _FORMS.get(form)
+    whole = all(number.isascii() and number.isdecimal() and len(number) < 15 for number in numbers)
+    if wanted is None or len(numbers) != len(wanted) or not whole:
+        known = " or ".join(":".join((form, *names)) for form, names in _FORMS.items())
+        raise MemoryPlanError(f"{name} must be {known}, in whole tokens, not {shown(text)}")
+    values = [int(number) for number in numbers]
+    try:
+        if form == "fixed":
+            return fixed(*values)
+        return Uniform(*values) if form == "uniform" else LogNormal(*values)
+    except MemoryPlanError as error:
+        raise MemoryPlanError(f"{name}: {error}") from None
+
+
 def parse_lengths(text: str) -> tuple[Observed, Observed]:
     """Prompt and output lengths from CSV: two whole numbers a line, a line of names before them."""
     prompts, outputs = [], []

@@ -56,6 +56,23 @@ _PATTERNS = tuple(
             "vLLM: requests that fit when each has the full length, so a lower bound",
         ),
         (
+            "vllm_refusal length needed_gib available_gib",
+            rf"max seq len \({_N}\)[,.]* \(?{_X} GiB KV cache is needed, which is larger than the "
+            rf"available KV cache memory \({_X} GiB\)",
+            "vLLM does not start: one request of the full length is more than the pool",
+        ),
+        (
+            "vllm_longest length",
+            rf"estimated maximum model length is {_N}",
+            "vLLM: the largest --max-model-len that this pool starts with",
+        ),
+        (
+            "vllm_profile weights_gib other_gib peak_gib gib",
+            rf"model weights take {_X}GiB; non_torch_memory takes {_X}GiB; PyTorch activation peak "
+            rf"memory takes {_X}GiB; the rest of the memory reserved for KV Cache is {_X}GiB",
+            "vLLM of 2024 and 2025: weights, buffers and activations, and what they leave",
+        ),
+        (
             "vllm_blocks blocks",
             rf"# (?:GPU|cuda) blocks: {_N}",
             "vLLM: blocks of the pool; times the block size it is tokens, in models of one kind",
@@ -99,6 +116,22 @@ _PATTERNS = tuple(
             "sglang_windows full window",
             rf"full_layer_tokens={_N}, swa_layer_tokens={_N}",
             "SGLang: windowed layers have a shorter pool of their own (--swa-full-tokens-ratio)",
+        ),
+        (
+            "sglang_states slots conv_gib gib",
+            rf"Mamba Cache is allocated\. max_mamba_cache_size: {_N}, conv_state size: {_X} ?GB, "
+            rf"ssm_state size: {_X} ?GB",
+            "SGLang: slots for states, and what their convolutions and recurrent states take",
+        ),
+        (
+            "sglang_weights gib",
+            rf"Load weight end\..*?mem usage={_X} GB",
+            "SGLang: weights on this GPU; GB here are GiB",
+        ),
+        (
+            "llama_total mib k_mib v_mib",
+            rf"KV self size += +{_X} MiB, K \(\w+\): +{_X} MiB, V \(\w+\): +{_X} MiB",
+            "llama.cpp before 2025: the whole cache, of all layers and slots",
         ),
         (
             "llama_cache mib cells layers streams k_mib v_mib",

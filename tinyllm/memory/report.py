@@ -138,6 +138,7 @@ _WORDS = {
     "constant_bytes": "constant",
 }
 _SKIPPED = {"layers", "notes", "budget", "log", "engine_notes", "model_type", "rule"}
+_SKIPPED |= {"concurrency", "command"}
 
 
 def text(sizes: dict[str, Any]) -> str:
@@ -153,7 +154,17 @@ def text(sizes: dict[str, Any]) -> str:
         lines.append(f"{_WORDS.get(key, key.replace('_', ' ')):28} {shown}")
     lines += [f"log: {line}" for line in sizes.get("log", [])]
     lines += [f"note: {note}" for note in [*sizes["notes"], *sizes.get("engine_notes", [])]]
+    if "concurrency" in sizes:
+        lines += [f"at real lengths, {_line(*item)}" for item in sizes["concurrency"].items()]
+    if "command" in sizes:
+        lines += ["", sizes["command"]["text"]]
     return "\n".join(lines)
+
+
+def _line(key: str, value: object) -> str:
+    """One figure with its name."""
+    shown = "not known" if value is None else f"{value:.2f}" if isinstance(value, float) else value
+    return f"{key.replace('_', ' '):27} {shown}"
 
 
 def _bytes(amount: int) -> str:

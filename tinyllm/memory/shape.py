@@ -45,8 +45,11 @@ def read_heads(fields: Fields) -> Heads:
     """KV heads and head dimensions of the ordinary attention layers."""
     attention = fields.section("attn_config")  # MPT and DBRX put the KV heads in an object
     source = attention if attention is not None and attention.has("kv_n_heads") else fields
+    one = attention is not None and attention.text("attn_type") == "multiquery_attention"
     query_heads = fields.whole(*HEAD_KEYS, high=MOST_HEADS)
     count, rule = _read_kv_heads(fields, source, query_heads)
+    if one:  # MPT
+        count, rule = 1, "1 KV head (attn_type)"
     if query_heads % count:
         raise MemoryPlanError(
             f"{source.name('num_key_value_heads')} ({count}) must divide the {query_heads} "
@@ -67,8 +70,11 @@ def _read_kv_heads(fields: Fields, source: Fields, query_heads: int) -> tuple[in
     if fields.flag("multi_query") and not fields.flag("new_decoder_architecture"):
         fields.ignore(*KV_HEAD_KEYS)  # Falcon-7B writes num_kv_heads 71 beside multi_query
         return 1, "1 KV head (multi_query)"
-    if fields.flag("multi_query_attention"):  # ChatGLM
-        groups = fields.whole("multi_query_group_num", high=MOST_HEADS)
+    if fields.flag("multi_query_attention"):
+        if not fields.has("multi_query_group_num"):  # OLMo's and Molmo's own code
+            fields.ignore(*KV_HEAD_KEYS)
+            return 1, "1 KV head (multi_query_attention)"
+        groups = fields.whole("multi_query_group_num", high=MOST_HEADS)  # ChatGLM
         return groups, f"{groups} KV heads (multi_query_group_num)"
     fields.ignore("multi_query_group_num")
     for key in KV_HEAD_KEYS:

@@ -31,7 +31,7 @@ _WEAK = _words("""
 """)
 _ELSEWHERE = re.compile(
     r"norm|dropout|drop_|bias|rope|rotary|yarn|token|eps$|_std|router|routed|expert|moe|mlp|ffn|"
-    r"feed_forward|init|loss|vocab|mtp|nextn|scal|softcap|multiplier|activation|_act$|dtype|"
+    r"feed_forward|init|loss|vocab|mtp|nextn|scal|softcap|gating|multiplier|activation|_act$|dtype|"
     r"vision|image|video|audio|visual|projector|pixel|patch|class|label|embed|temperature|"
     r"intermediate|summary|alibi|position|flash|_impl|gate|prun|quant|first_k_dense|dense_layers|"
     r"tie_|return|output|use_mem|upcast|reorder|query_pre|is_decoder|tp_plan|pretraining"
@@ -39,7 +39,7 @@ _ELSEWHERE = re.compile(
 # What a strong word may stand beside without harm.
 _NUMERICS = re.compile(r"rope|rotary|norm|dropout|bias|theta|init_std|softcap")
 # Keys of a vision or audio tower, whose words mean something else there.
-_TOWER = re.compile(r"(vision|image|video|audio|visual|mm|vit|speech|spatial)_")
+_TOWER = re.compile(r"(vision|image|video|audio|visual|mm|vit|speech|spatial|temporal)_")
 # Whole objects about something else.
 _OBJECT = re.compile(
     r"^(vision|audio|image|video|projector|quantization|rope|generation|code2wav|talker|token2wav|"
@@ -51,7 +51,8 @@ _HARMLESS = (
     _words("""
         activation_sparsity_pattern block_auto_adjust_ff_dim block_dim block_ff_dim
         block_ffn_dim_multiplier block_mlp_init_scale block_multiple_of block_norm_eps block_out_dim
-        block_use_swiglu block_use_xavier_init decoder_ffn_dim decoder_layerdrop decoder_sparse_step
+        block_use_swiglu block_use_xavier_init conv_dim_out decoder_ffn_dim
+        decoder_layerdrop decoder_sparse_step embd_layer
         encoder_ffn_dim encoder_layerdrop expert_layer_offset expert_layer_period feed_forward_proj
         ffn_dim_divisor ffn_multipliers hidden_size_per_layer_input interleave_moe_layer_step
         laurel_rank moe_num_shared_experts moe_shared_expert_intermediate_size
@@ -63,7 +64,8 @@ _HARMLESS = (
     # Kernels, numerics, gates and residual streams.
     | _words("""
         add_full_attention_sink_bias add_swa_attention_sink_bias apply_query_key_layer_scaling
-        attention_softmax_in_fp32 attention_value_scale attn_logit_softcapping attn_output_gate
+        attention_softmax_in_fp32 attention_value_scale block_group_size block_type
+        compression_ratio dim_model_base max_attn_value attn_logit_softcapping attn_output_gate
         attn_pdrop cache_implementation chunk_size_feed_forward context_window_size conv_bias
         conv_use_xavier_init dual_chunk_attention_config full_attn_alpha_factor
         full_attn_beta_factor hidden_mamba_act key_multiplier linear_a_log_max linear_a_log_min

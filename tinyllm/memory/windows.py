@@ -93,6 +93,8 @@ def read_spans(fields: Fields, family: str, count: int) -> Spans:
         raise MemoryPlanError(
             f"{fields.name('sliding_window')} is missing: a whole number, or null for none"
         )
+    if family == "phi4mm":  # every layer, as its window is longer than its context
+        fields.whole("full_attn_mod", high=1, default=1)
     # The classes of Qwen and SmolLM3 slide only when told to; the others have no such key.
     by_default = not family.startswith(("qwen", "smollm"))
     window = _read_window(fields, by_default)

@@ -6,6 +6,7 @@ whose colours are palette names ("$0", "$text"), filled in by the browser from t
 """
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -44,20 +45,35 @@ _mount = st.components.v2.component(
 )
 
 
-def plot(figure: Figure, key: str, *, alt: str, height: int = 340) -> None:
+def plot(
+    figure: Figure,
+    key: str,
+    *,
+    alt: str,
+    height: int = 340,
+    on_pick: Callable[[float, float], object] | None = None,
+) -> None:
     """Draw a figure in the node that belongs to `key`, or update it there.
 
     A key can be drawn once in a script run; to animate, draw it in a fragment that reruns.
     Height is in pixels at a root font of 16 px and grows with that font. `alt` says in words
-    what the chart shows, computed from its data.
+    what the chart shows, computed from its data. `on_pick` is called with the place of
+    a click.
     """
-    _mount(
-        key=key,
-        data={
-            "name": key,
-            "figure": figure,
-            "plotly": serve_plotly(),
-            "alt": alt,
-            "height": height,
-        },
-    )
+    data = {
+        "name": key,
+        "figure": figure,
+        "plotly": serve_plotly(),
+        "alt": alt,
+        "height": height,
+        "picks": on_pick is not None,
+    }
+    if on_pick is None:
+        _mount(key=key, data=data)
+        return
+
+    def picked() -> None:
+        place = st.session_state[key].pick
+        on_pick(float(place["x"]), float(place["y"]))
+
+    _mount(key=key, data=data, on_pick_change=picked)

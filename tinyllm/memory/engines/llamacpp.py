@@ -15,6 +15,7 @@ from tinyllm.memory.layers import Attention, Latent, Layer, State
 
 VERSION = "llama.cpp, tree of October 2026"
 PADDING = 256
+MOST_SLOTS = 256  # LLAMA_MAX_SEQ
 DEFAULT_SLOTS = 4  # of llama-server without -np, which then share one cache
 TYPES = (*("float32", "float16", "bfloat16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl"),)
 # Architectures whose windowed layers get a small cache of their own.
@@ -47,7 +48,7 @@ class Settings:
         whole_number("context", self.context, 1, MOST_TOKENS)
         whole_number("micro_batch", self.micro_batch, 1, MOST_TOKENS)
         if self.slots is not None:
-            whole_number("slots", self.slots, 1, 65_536)
+            whole_number("slots", self.slots, 1, MOST_SLOTS)
         for kind in (self.key_type, self.value_type):
             if cache_type(kind).name not in TYPES:
                 raise MemoryPlanError(

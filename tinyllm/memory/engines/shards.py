@@ -1,9 +1,10 @@
-"""What one token leaves on one of several tensor-parallel GPUs.
+"""What one token leaves on one of several GPUs.
 
 KV heads are divided among the GPUs and repeated when there are fewer than GPUs; a latent and an
-index key are whole on each. vLLM and SGLang do the same.
+index key are whole on each. vLLM and SGLang do the same. Pipeline stages divide layers.
 """
 
+from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.dtypes import CacheTypes
 from tinyllm.memory.layers import Attention, Index, Latent, Layer
 
@@ -22,3 +23,16 @@ def token_bytes(layer: Layer, types: CacheTypes, ranks: int) -> tuple[int, int]:
     if isinstance(layer, Index):
         return types.key.index_bytes(layer.dim), 0
     return 0, 0
+
+
+def pipeline_stages(count: int, stages: int) -> list[range]:
+    """Layers of each pipeline stage; what does not divide goes to the last stages but one."""
+    if stages > count:
+        raise MemoryPlanError(
+            f"pipeline_parallel must be at most the number of layers, {count}, not {stages}"
+        )
+    sizes = [count // stages] * stages
+    for turn in range(count % stages):
+        sizes[-2 - turn] += 1
+    ends = [sum(sizes[: stage + 1]) for stage in range(stages)]
+    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.cache_plan import CachePlan
 from tinyllm.memory.dtypes import DS_MLA, CacheTypes
-from tinyllm.memory.engines.shards import token_bytes
+from tinyllm.memory.engines.shards import pipeline_stages, token_bytes
 from tinyllm.memory.engines.vllm_blocks import Group, groups_of
 from tinyllm.memory.fields import MOST_TOKENS, shown, whole_number
 
@@ -137,7 +137,8 @@ def pool(plan: CachePlan, settings: Settings) -> Pool:
     if len({group.kind for group in groups}) == 1 and groups[0].kind == "state":
         # Without attention there are no token blocks: one state is one block of any length.
         groups = [_stateful(group, settings.max_model_len) for group in groups]
-    per_rank = [_block_bytes(groups, layers) for layers in _stages(plan, settings)]
+    stages = pipeline_stages(plan.layer_count, settings.pipeline_parallel)
+    per_rank = [_block_bytes(groups, layers) for layers in stages]
     blocks = [settings.pool_bytes // each for each in per_rank if each]
     keys, values = _token_bytes(plan, types, settings.tensor_parallel)
     return Pool(
@@ -171,20 +172,6 @@ def _request_blocks(groups: list[Group], settings: Settings, tokens: int) -> int
 def _block_bytes(groups: list[Group], layers: range) -> int:
     """Bytes of one block on the pipeline stage that has those layers: its fullest group's."""
     return max(group.pages(layers) for group in groups)
-
-
-def _stages(plan: CachePlan, settings: Settings) -> list[range]:
-    """Layers of each pipeline stage; what does not divide goes to the last stages but one."""
-    count, stages = plan.layer_count, settings.pipeline_parallel
-    if stages > count:
-        raise MemoryPlanError(
-            f"pipeline_parallel must be at most the number of layers, {count}, not {stages}"
-        )
-    sizes = [count // stages] * stages
-    for turn in range(count % stages):
-        sizes[-2 - turn] += 1
-    ends = [sum(sizes[: stage + 1]) for stage in range(stages)]
-    return [range(end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 def _token_bytes(plan: CachePlan, types: CacheTypes, ranks: int) -> tuple[int, int]:

@@ -72,7 +72,28 @@ function release(host) {
   window.Plotly?.purge(host);
 }
 
-export default function ({ data, parentElement }) {
+// A click that is no drag chooses the place under it, in the units of the first axes.
+function pick(host, choose) {
+  host.tinyllmPick = choose;
+  if (host.tinyllmPicks) return;
+  host.tinyllmPicks = true;
+  let down = null;
+  host.addEventListener("pointerdown", (event) => (down = [event.clientX, event.clientY]), true);
+  window.addEventListener("pointerup", (event) => {
+    const from = down;
+    down = null;
+    if (!from || !host.isConnected || !host._fullLayout) return;
+    if (Math.hypot(event.clientX - from[0], event.clientY - from[1]) > 4) return;
+    const area = host.querySelector(".nsewdrag")?.getBoundingClientRect();
+    if (!area || from[0] < area.left || from[0] > area.right) return;
+    if (from[1] < area.top || from[1] > area.bottom) return;
+    const { xaxis, yaxis } = host._fullLayout;
+    const place = { x: xaxis.p2d(from[0] - area.left), y: yaxis.p2d(from[1] - area.top) };
+    host.tinyllmPick(place);
+  });
+}
+
+export default function ({ data, parentElement, setTriggerValue }) {
   const host = parentElement.querySelector(".tinyllm-plot");
   const scale = parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
   host.style.height = `${Math.round(data.height * scale)}px`;
@@ -104,6 +125,7 @@ export default function ({ data, parentElement }) {
     })
     .then((drawn) => {
       if (drawn) host.dataset.drawn = String(token);
+      if (drawn && data.picks) pick(host, (place) => setTriggerValue("pick", place));
       if (drawn && !host.tinyllmSize) {
         host.tinyllmSize = new ResizeObserver(() => {
           if (host.isConnected && host.clientWidth) window.Plotly.Plots.resize(host);
