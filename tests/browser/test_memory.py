@@ -52,7 +52,9 @@ def test_a_click_on_the_capacity_chart_chooses(visit: Visit) -> None:
     page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     expect(page).to_have_url(re.compile(r"context=\d+"))
     expect(page).to_have_url(re.compile(r"requests=\d+"))
-    context = int(page.get_by_role("spinbutton", name="Context, tokens").input_value())
+    box_of_context = page.get_by_role("spinbutton", name="Context, tokens")
+    expect(box_of_context).not_to_have_value("32768")
+    context = int(box_of_context.input_value())
     assert 1_024 < context < 16_384
     kept = "() => [...document.querySelectorAll('.tinyllm-plot')].filter((n) => n.mine).length"
     assert page.evaluate(kept) == nodes == 2

@@ -6,10 +6,12 @@ are kept as text. Nothing is opened as a path or fetched.
 
 import difflib
 from collections.abc import Sequence
+from dataclasses import fields
 
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
+from tinyllm.experiments.settings import RunConfig
 from tinyllm.memory.choice import FIELDS, OWN, problem_of
 from tinyllm.memory.files import parse_config
 from tinyllm.memory.gguf_header import MAGIC
@@ -24,6 +26,7 @@ COMPARE = "compare"
 TEXT = "_config_text"
 SAID = "_said_memory"  # what a callback has to say in the next run
 _OTHERS = {CONFIG, PANEL, COMPARE, presenter.PARAMETER, "embed", "embed_options"}
+_ELSEWHERE = {field.name for field in fields(RunConfig)}  # left over from other pages
 
 
 def own_file() -> None:
@@ -107,7 +110,7 @@ def wrong_parameters(panels: Sequence[str]) -> list[str]:
             sentence = _("{name} must be one of {known}, not {raw}. The address was corrected.")
             known = ", ".join(panels)
             sentences.append(sentence.format(name=PANEL, known=known, raw=repr(raw[:60])))
-        elif name not in _OTHERS:
+        elif name not in _OTHERS | _ELSEWHERE:
             sentences.append(_unknown(name))
             del st.query_params[name]
     return sentences
