@@ -58,7 +58,8 @@ def conformance_table(found: dict[str, Any]) -> list[dict[str, str]]:
         differs = row["right"] != row["checked"]
         if row["remark"] and (differs or "remark" not in cells):
             cells["remark"] = f"{row['engine']}: {row['remark']}"
-    return [{"remark": "", **cells} for cells in table.values()]
+    heads = ("model", *_ENGINES, "remark")
+    return [{head: cells.get(head, "") for head in heads} for cells in table.values()]
 
 
 def conformance_totals(found: dict[str, Any]) -> dict[str, tuple[int, int]]:

@@ -164,8 +164,8 @@ def about(shown: Shown) -> None:
     results = _conformance()
     totals = found.conformance_totals(results)
     sentence = _(
-        "Computed just now by `python -m tinyllm memory --conformance`: {logical} figures reckoned "
-        "by hand, {vllm} of vLLM's own planner, {llamacpp} llama.cpp totals, {sglang} SGLang "
+        "Computed on this machine, as by `python -m tinyllm memory --conformance`: {logical} "
+        "figures reckoned by hand, {vllm} of vLLM's own planner, {llamacpp} llama.cpp totals, {sglang} SGLang "
         "slopes and {reports} public reports are right."
     )
     shares = {
