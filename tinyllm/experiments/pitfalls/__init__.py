@@ -8,7 +8,7 @@ are those of the article's own trials, the others were seen in real engines.
 from collections.abc import Iterator, Sequence
 
 from tinyllm.cache import DenseCache
-from tinyllm.experiments.pitfalls import arrays, laws, rounds, storage
+from tinyllm.experiments.pitfalls import arrays, blocks, laws, outlier, rounds, stops, storage
 from tinyllm.experiments.pitfalls.record import (
     PROMPT,
     Bars,
@@ -131,14 +131,14 @@ _ALL = (
     ),
     Pitfall(
         "stop-inside-a-round",
-        rounds.measure_stop,
-        rounds.StopSeenAtRoundsEnd,
+        stops.measure_stop,
+        stops.StopSeenAtRoundsEnd,
         SpeculativeDecoder.round,
     ),
     Pitfall(
         "length-before-stop",
-        rounds.measure_length_before_stop,
-        rounds.LengthBeforeStop,
+        stops.measure_length_before_stop,
+        stops.LengthBeforeStop,
         SpeculativeDecoder.round,
     ),
     Pitfall(
@@ -161,15 +161,15 @@ _ALL = (
     ),
     Pitfall(
         "leaked-blocks",
-        storage.measure_blocks,
-        storage.LeakyPool,
-        storage.WholePool,
+        blocks.measure_blocks,
+        blocks.LeakyPool,
+        blocks.WholePool,
     ),
     Pitfall(
         "outlier-key-channel",
-        storage.measure_outlier_channel,
-        storage.one_scale_a_token,
-        storage.one_scale_a_channel,
+        outlier.measure_outlier_channel,
+        outlier.one_scale_a_token,
+        outlier.one_scale_a_channel,
     ),
     Pitfall(
         "widths-round-differently",

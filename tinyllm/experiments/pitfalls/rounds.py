@@ -1,4 +1,4 @@
-"""Faults of the loop around the rule: caches that fall out of step, stops, counting.
+"""Faults of the loop around the rule: caches that fall out of step, and counting.
 
 Each fault is the loop with one step overridden. Its result stands beside the engine's own.
 """
@@ -12,7 +12,6 @@ from tinyllm.prompt import prompt_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampling
 from tinyllm.speculative import Counters, ModelDrafter, SpeculativeDecoder, speculate
 from tinyllm.speculative.drafters import RunShape
-from tinyllm.tokenizer import ALPHABET
 
 KS = (1, 2, 4, 8)
 VERDICTS = (True, False, True, True)
@@ -51,29 +50,11 @@ class CountsBehindRefusal(Loop):
         return sum(self.verdict(p[n], q[n], self.proposed[n]) for n in places)
 
 
-class StopSeenAtRoundsEnd(Loop):
-    """Looks for a stop token in the last place of a round only."""
-
-    def finish(self, before: int, end: int) -> str:
-        """A stop token that was a proposal is passed over."""
-        if self.sequence[-1] in self.stops:
-            return "stop"
-        return "length" if len(self.sequence) >= end else ""
-
-
-class LengthBeforeStop(Loop):
-    """Asks for the length first."""
-
-    def finish(self, before: int, end: int) -> str:
-        """Where the stop token is the last one allowed, the answer counts as cut off."""
-        return "length" if len(self.sequence) >= end else super().finish(before, end)
-
-
 def measure_forgotten_truncate(bench: Bench) -> Seen:
     """Greedy text with and without."""
     loop = ForgottenTruncate(bench, bench.draft)
     loop.run(bench.tokens, [bench.k])
-    texts = Texts(_new(loop, bench), _engine_text(bench))
+    texts = Texts(new_tokens(loop, bench), engine_text(bench))
     plain = generate(bench.target, bench.prompt, max_new_tokens=bench.tokens)
     same = sum(
         one == token.id for one, token in zip(texts.right, plain, strict=True)
@@ -164,7 +145,7 @@ def measure_counting(bench: Bench) -> Seen:
     right = next(events).accepted
     greedy = CountsBehindRefusal(bench, bench.draft)
     greedy.run(bench.tokens, [bench.k])
-    texts = Texts(_new(greedy, bench), _engine_text(bench))
+    texts = Texts(new_tokens(greedy, bench), engine_text(bench))
     result = Result(
         "accepted for the verdicts yes, no, yes, yes; first token of the greedy text that differs",
         f"{loop.accepted}; {_place(texts)}",
@@ -174,40 +155,7 @@ def measure_counting(bench: Bench) -> Seen:
     return Seen(result, texts=texts)
 
 
-def measure_stop(bench: Bench) -> Seen:
-    """A stop token inside an accepted block; the target drafts for itself, so all are."""
-    stop = _token_inside_a_round(bench)
-    loop = StopSeenAtRoundsEnd(bench, bench.target, stops=[stop])
-    loop.run(bench.tokens, [bench.k])
-    texts = Texts(_new(loop, bench), _engine_text(bench, stop=[stop], self_draft=True))
-    result = Result(
-        f"tokens until the stop token {ALPHABET[stop]!r}",
-        str(len(texts.wrong)),
-        str(len(texts.right)),
-        "ends at an accepted stop token and draws nothing after it",
-    )
-    return Seen(result, texts=texts)
-
-
-def measure_length_before_stop(bench: Bench) -> Seen:
-    """A stop token as the last token that is allowed."""
-    text = _engine_text(bench)
-    stop = text[-1]
-    cap = text.index(stop) + 1
-    loop = LengthBeforeStop(bench, bench.draft, stops=[stop])
-    wrong = loop.run(cap, [bench.k])
-    made = _engine_text(bench, stop=[stop], cap=cap)
-    right = "stop" if made[-1] == stop else "length"
-    result = Result(
-        f"why a text ends whose last allowed token (of {cap}) is the stop token {ALPHABET[stop]!r}",
-        wrong,
-        right,
-        "gives the stop token as the last one, whatever the length",
-    )
-    return Seen(result, texts=Texts(_new(loop, bench), made))
-
-
-def _engine_text(
+def engine_text(
     bench: Bench, stop: Sequence[int] = (), cap: int | None = None, self_draft: bool = False
 ) -> tuple[int, ...]:
     """Greedy tokens of the engine's own speculative decoding."""
@@ -222,25 +170,8 @@ def _engine_text(
     return tuple(token for event in events for token in event.tokens)
 
 
-def _token_inside_a_round(bench: Bench) -> int:
-    """The token that comes first, and as late as can be, as an accepted proposal.
-
-    A text of one symbol has only its first token, which is one when k > 1.
-    """
-    events = speculate(
-        bench.target, bench.target, bench.prompt, k=bench.k, max_new_tokens=bench.tokens
-    )
-    seen: set[int] = set()
-    found = None
-    for event in events:
-        for place, token in enumerate(event.tokens):
-            if token not in seen and place < event.accepted:
-                found = token
-            seen.add(token)
-    return next(iter(seen)) if found is None else found
-
-
-def _new(loop: Loop, bench: Bench) -> tuple[int, ...]:
+def new_tokens(loop: Loop, bench: Bench) -> tuple[int, ...]:
+    """What a loop made."""
     return tuple(loop.sequence[len(bench.prompt_tokens) :])
 
 
