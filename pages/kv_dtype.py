@@ -11,11 +11,12 @@ from tinyllm.experiments.kv_dtype import (
     TOKENS,
     FormatRecord,
     formats_table,
-    outliers_table,
     texts,
     watch,
 )
 from tinyllm.experiments.memory import cache_size
+from tinyllm.experiments.outliers import OutlierRow, outliers
+from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
@@ -45,7 +46,7 @@ def begin(config: RunConfig) -> state.Play[FormatRecord]:
 
 
 def show() -> None:
-    """Everything that moves: the two texts, chart, tiles, what to notice, the large channel."""
+    """Everything that moves: the two texts, chart, tiles, what to notice."""
     record = state.step(PAGE, play)
     if play.ended:
         state.store(MEASURED).put(config.kv_heads, play)
@@ -64,13 +65,15 @@ def show() -> None:
         st.caption(formats.progress(record))
 
 
-def show_outliers() -> None:
-    """The large channel, once it is measured."""
-    rows = list(play.result.outliers.values())
-    st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-    figure = formats.outlier_figure(rows, config.kv_dtype)
-    plot(figure, "outlier_chart", alt=formats.outlier_chart(rows, config.kv_dtype), height=280)
-    st.markdown(formats.outlier_notice(rows, config.kv_dtype))
+def large_channel() -> list[OutlierRow]:
+    """The rows of the model in use, measured once."""
+    kept = state.store("outliers")
+    rows: list[OutlierRow] | None = kept.get(config.kv_heads)
+    if rows is None:
+        with state.turn():
+            rows = list(outliers(state.model(config.target)))
+        kept.put(config.kv_heads, rows)
+    return rows
 
 
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
@@ -93,7 +96,12 @@ controls.try_this(
         _("Eight bits, one KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
     },
 )
-state.ticking(show_outliers, play)
+
+rows = large_channel()
+st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
+figure = formats.outlier_figure(rows, config.kv_dtype)
+plot(figure, "outlier_chart", alt=formats.outlier_chart(rows, config.kv_dtype), height=280)
+st.markdown(formats.outlier_notice(rows, config.kv_dtype))
 
 size = cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(
@@ -121,6 +129,6 @@ layout.below(
         ),
         _("vLLM's documentation, *Quantized KV Cache*: fp8_e4m3 and fp8_e5m2 with a scale of 1."),
     ),
-    export={"formats": formats_table(play.result), "outliers": outliers_table(play.result)},
+    export={"formats": formats_table(play.result), "outliers": list(map(flat, rows))},
     settings=config,
 )

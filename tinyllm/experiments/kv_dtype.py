@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tinyllm.cache import CACHE_DTYPES, format_of
 from tinyllm.experiments.memory import cache_size
-from tinyllm.experiments.outliers import OutlierRow, outliers
 from tinyllm.experiments.prompts import validation_prompts, validation_text
 from tinyllm.experiments.rows import Row, flat
 from tinyllm.experiments.settings import RunConfig
@@ -228,10 +227,9 @@ class FormatRecord:
 
     texts: Texts | None = None
     formats: dict[str, FormatRow] = field(default_factory=dict)
-    outliers: dict[tuple[str, float], OutlierRow] = field(default_factory=dict)
     progress: Progress | None = None
 
-    def take(self, event: Texts | Progress | FormatRow | OutlierRow) -> bool:
+    def take(self, event: Texts | Progress | FormatRow) -> bool:
         """Take one event in; True for a format, which is worth drawing by itself."""
         if isinstance(event, Progress):
             self.progress = event
@@ -239,24 +237,19 @@ class FormatRecord:
         self.progress = None
         if isinstance(event, Texts):
             self.texts = event
-        elif isinstance(event, OutlierRow):
-            self.outliers[event.dtype, event.factor] = event
         else:
             self.formats[event.dtype] = event
         return isinstance(event, FormatRow)
 
     def restarted(self) -> "FormatRecord":
         """Without the texts; what was measured stays until it is measured anew."""
-        return FormatRecord(formats=dict(self.formats), outliers=dict(self.outliers))
+        return FormatRecord(formats=dict(self.formats))
 
 
-def watch(
-    config: RunConfig, model: Transformer
-) -> Iterator[Texts | Progress | FormatRow | OutlierRow]:
-    """The run's own texts, the outliers, then all formats, its own before the others."""
+def watch(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress | FormatRow]:
+    """The run's own texts, then all formats, its own before the others."""
     yield texts(config, model)
     ordered = dict.fromkeys((REFERENCE, config.kv_dtype, *CACHE_DTYPES))
-    yield from outliers(model)
     yield from measure(model, list(ordered))
 
 
@@ -264,8 +257,3 @@ def formats_table(record: FormatRecord) -> list[Row]:
     """The formats as flat rows, for export."""
     ordered = sorted(record.formats.values(), key=lambda row: CACHE_DTYPES.index(row.dtype))
     return [flat(row) for row in ordered]
-
-
-def outliers_table(record: FormatRecord) -> list[Row]:
-    """The outlier rows, for export."""
-    return [flat(row) for row in record.outliers.values()]

@@ -156,7 +156,7 @@ def outlier_figure(rows: Sequence[OutlierRow], chosen: str) -> Figure:
                 ),
             }
         )
-    factors = sorted({row.factor for row in rows}) or [1]
+    factors = sorted({row.factor for row in rows})
     layout = {
         "margin": _margin(),
         "hovermode": "closest",
@@ -282,14 +282,12 @@ def quality_chart(record: FormatRecord) -> str:
 
 def outlier_chart(rows: Sequence[OutlierRow], chosen: str) -> str:
     """The chart of the large channel in words."""
-    most = max((row.factor for row in rows), default=0)
+    most = max(row.factor for row in rows)
     points = ", ".join(
         f"{row.dtype}: {row.others_error:.1%}"
         for row in rows
         if row.factor == most and row.dtype in outlier_family(chosen)
     )
-    if not points:
-        return _("Error of the other channels against the size of a large one: to be measured.")
     return _(
         "Error of the other channels against the size of one large channel; at {most:g} times: "
         "{points}."
@@ -300,9 +298,7 @@ def outlier_notice(rows: Sequence[OutlierRow], chosen: str) -> str:
     """What the large channel does by token and by channel."""
     whole, *_groups, channel = outlier_family(chosen)
     found = {(row.dtype, row.factor): row for row in rows}
-    most = max((row.factor for row in rows), default=0)
-    if (channel, most) not in found:
-        return _("Still to be measured.")
+    most = max(row.factor for row in rows)
     own_token, own_channel = found[whole, 1].others_error, found[channel, 1].others_error
     if own_channel > _ALIKE * own_token:
         sentence = _(
