@@ -165,8 +165,8 @@ def about(shown: Shown) -> None:
     totals = found.conformance_totals(results)
     sentence = _(
         "Computed on this machine, as by `python -m tinyllm memory --conformance`: {logical} "
-        "figures reckoned by hand, {vllm} of vLLM's own planner, {llamacpp} llama.cpp totals, {sglang} SGLang "
-        "slopes and {reports} public reports are right."
+        "figures reckoned by hand, {vllm} of vLLM's own planner, {llamacpp} llama.cpp totals, "
+        "{sglang} SGLang slopes and {reports} public reports are right."
     )
     shares = {
         name: _("{right:,} of {checked:,}").format(right=right, checked=checked)
