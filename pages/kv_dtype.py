@@ -62,7 +62,7 @@ def show() -> None:
             st.metric(name, value)
     layout.notice(formats.notice(record, config.kv_dtype))
     if play.running:
-        st.caption(formats.progress(record))
+        st.markdown(f":gray[:small[{formats.progress(record)}]]")
 
 
 def large_channel() -> list[OutlierRow]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Download, Locator, Page, expect
 
-from tests.browser.conftest import ARTEFACTS, Visit
+from tests.browser.conftest import ARTEFACTS, PATIENCE_MS, Visit
 from tests.browser.server import Server
 from tinyllm.experiments.settings import KV_DTYPES
 
@@ -32,7 +32,7 @@ def settle(page: Page) -> None:
     page.locator(f".tinyllm-lanes input, .tinyllm-pitfall, {CHARTS}").first.wait_for()
     stop = stop_button(page)
     if stop.count():
-        expect(stop).to_be_disabled()
+        expect(stop).to_be_disabled(timeout=3 * PATIENCE_MS)  # ten formats are ten measurements
 
 
 def mark_charts(page: Page) -> int:
