@@ -12,7 +12,17 @@ from tests.browser.conftest import ARTEFACTS, PATIENCE_MS, Visit
 from tests.browser.server import Server
 from tinyllm.experiments.settings import KV_DTYPES
 
-PAGES = ("", "kv_cache", "kv_dtype", "speculative", "exactness", "sweep", "pitfalls")
+PAGES = (
+    "",
+    "kv_cache",
+    "kv_heads",
+    "kv_dtype",
+    "speculative",
+    "exactness",
+    "sweep",
+    "guide",
+    "pitfalls",
+)
 SIZES = ((1280, 720), (1920, 1080), (390, 844))
 TOKENS = ".tinyllm-strip .tokens .t"
 CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
@@ -29,7 +39,8 @@ def stop_button(page: Page) -> Locator:
 
 def settle(page: Page) -> None:
     """Wait until everything is drawn and no run is going on."""
-    page.locator(f".tinyllm-lanes input, .tinyllm-pitfall, {CHARTS}").first.wait_for()
+    drawn = (".tinyllm-lanes input", ".tinyllm-pitfall", '[data-testid="stCode"] code', CHARTS)
+    page.locator(", ".join(drawn)).first.wait_for()
     stop = stop_button(page)
     if stop.count():
         expect(stop).to_be_disabled(timeout=3 * PATIENCE_MS)  # ten formats are ten measurements
@@ -95,7 +106,7 @@ def test_run_then_stop(visit: Visit) -> None:
     assert page.locator(TOKENS).count() == held
 
 
-@pytest.mark.parametrize("path", ["speculative", "kv_cache", "kv_dtype"])
+@pytest.mark.parametrize("path", ["speculative", "kv_cache", "kv_dtype", "kv_heads"])
 def test_a_run_to_its_end_keeps_the_charts(visit: Visit, path: str) -> None:
     page = visit(path + "?tokens=40")
     settle(page)
@@ -282,6 +293,10 @@ def test_presenter_mode(visit: Visit) -> None:
     settle(page)
     page.screenshot(path=ARTEFACTS / "kv_cache-presenting.png")
     page.keyboard.press("PageDown")
+    expect(page.locator("h1")).to_contain_text("Fewer KV heads")
+    settle(page)
+    page.screenshot(path=ARTEFACTS / "kv_heads-presenting.png")
+    page.keyboard.press("PageDown")
     expect(page.locator("h1")).to_contain_text("Fewer bits")
     settle(page)
     page.screenshot(path=ARTEFACTS / "kv_dtype-presenting.png")
@@ -339,3 +354,16 @@ def test_a_pitfall_is_chosen_and_shared_by_its_address(visit: Visit) -> None:
     expect(page).to_have_url(re.compile(r"pitfall=forgotten(\+|%20)truncate"))
     expect(page.locator(".tinyllm-pitfall .text")).to_have_count(2)
     expect(page.get_by_text("class ForgottenTruncate")).to_be_visible()
+
+
+def test_the_guide_leads_from_a_symptom_to_its_page(visit: Visit) -> None:
+    page = visit("guide?slow_tokens=false")
+    expect(page.get_by_text("Nothing is ticked")).to_be_visible()
+    page.get_by_text("Long contexts do not fit").click()
+    expect(page).to_have_url(re.compile("long_context=true"))
+    expect(page.get_by_text("--kv-cache-dtype fp8", exact=True)).to_be_visible()
+    page.get_by_text("llama.cpp", exact=True).click()
+    expect(page.get_by_text("-ctk q8_0 -ctv q8_0 -fa on")).to_be_visible()
+    expect(page).to_have_url(re.compile("engine=llama.cpp"))
+    page.get_by_test_id("stPageLink").get_by_text("KV heads").click()
+    expect(page.locator("h1")).to_contain_text("Fewer KV heads")

@@ -25,6 +25,7 @@ SLIDERS = {
 SEGMENTS = {
     "home": ("kv_heads", "drafter"),
     "kv_cache": ("kv_heads",),
+    "kv_heads": ("context",),
     "kv_dtype": ("kv_heads",),
     "speculative": ("kv_heads", "drafter"),
     "exactness": ("kv_heads",),
@@ -149,10 +150,13 @@ def test_run_with_a_prompt_that_cannot_run_runs_nothing(
     assert begun[-1].prompt == "x = "
 
 
-@pytest.mark.parametrize("field", CHOICES)
-def test_every_choice_can_stand_in_the_address(field: str) -> None:
+@pytest.mark.parametrize(
+    ("page", "field"),
+    [(page, field) for page in ("kv_heads", "speculative") for field in SEGMENTS[page]],
+)
+def test_every_choice_can_stand_in_the_address(page: str, field: str) -> None:
     for choice in CHOICES[field]:
-        app = open_page("speculative", **{field: str(choice)})
+        app = open_page(page, **{field: str(choice)})
         assert complaints(well(app)) == []
         control = app.selectbox if field == "kv_dtype" else app.segmented_control
         assert control(key=field).value == choice

@@ -6,14 +6,22 @@ from typing import Any
 import plotly.graph_objects as go
 import pytest
 
-from tinyllm.config import ModelConfig
-from tinyllm.experiments import kv_cache, memory, race, speculative
+from tinyllm.config import PRESETS, ModelConfig
+from tinyllm.experiments import (
+    attention_step,
+    head_quality,
+    kv_cache,
+    kv_heads,
+    memory,
+    race,
+    speculative,
+)
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import random_model
 from tinyllm.speculative import NGramDrafter
 from tinyllm.tokenizer import CharTokenizer
-from tinyllm.ui import figures, findings, formulas, strip, text
+from tinyllm.ui import figures, findings, formulas, heads, strip, text
 from tinyllm.ui.state import Play, Store
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
@@ -201,3 +209,45 @@ def test_a_play_asks_for_no_more_than_one_picture() -> None:
     hurried.advance()
     assert hurried.result == [0, 1, 2, 3, 4]
     assert hurried.ended
+
+
+def test_the_kv_heads_page_draws_every_row() -> None:
+    times = attention_step.attention_times((8, 1), 16, 2)
+    read = [
+        head_quality.VariantTime(name, window, loss, 0.001)
+        for window in range(2)
+        for name, loss in (("all", 1.0), ("half", 1.1), ("one", 1.2))
+    ]
+    known = [
+        head_quality.Variant(name, replace(PRESETS["target"], n_kv_head=count), training, 1.0)
+        for name, count, training in (
+            ("all", 4, head_quality.SCRATCH),
+            ("half", 2, head_quality.SCRATCH),
+            ("one", 1, head_quality.UPTRAINED),
+        )
+    ]
+    record = kv_heads.HeadsRecord(known, list(times), read)
+    assert [len(one.x) for one in valid(heads.attention_figure(record.attention)).data] == [2] * 3
+    scratch, uptrained = valid(heads.quality_figure(record.quality)).data
+    assert list(scratch.y) == [1.0, 1.1]
+    assert list(uptrained.y) == [1.0, 1.2]  # from the model it was made from
+    assert "+0.200" in heads.notice(record)
+    assert "1.200 with one" in heads.quality_chart(record)
+    assert heads.attention_chart(record)
+    assert formulas.heads_bytes(record.attention, 16)[1].endswith("= 131,072")
+    valid(heads.attention_figure([]))
+    valid(heads.quality_figure([]))
+
+
+def test_the_cache_pages_numbers() -> None:
+    model = random_model(SMALL)
+    record = kv_cache.CacheRecord(8)
+    config = RunConfig(prompt="x" * 504, tokens=8)
+    assert formulas.step_flops(SMALL, 99)[1].count("99") == 1
+    for event in kv_cache.watch(config, model):
+        record.take(event)
+        if record.rows and not record.times:
+            assert findings.cache_numbers(record, SMALL)[3][1] == "-"
+    numbers = findings.cache_numbers(record, SMALL)
+    assert all("MFLOP" in value for _name, value, _meaning in numbers[:3])
+    assert all("(" in value for _name, value, _meaning in numbers[3:])

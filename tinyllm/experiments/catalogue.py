@@ -7,7 +7,17 @@ as soon as it is measured; to stop, do not ask for the next one.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from tinyllm.experiments import call_cost, decode, exactness, pitfalls, sweep
+from tinyllm.experiments import (
+    answers,
+    cached_decoding,
+    call_cost,
+    decode,
+    exactness,
+    head_quality,
+    kv_heads,
+    pitfalls,
+    sweep,
+)
 from tinyllm.experiments.rows import Row, flat
 from tinyllm.experiments.timing import Spread
 from tinyllm.loading import MODELS, load_model, load_weights
@@ -34,6 +44,25 @@ def _decode() -> Iterator[Row]:
         tokens = "same tokens" if found.same_tokens else "OTHER TOKENS"
         name = f"cached against uncached, {dtype}, {tokens}"
         yield decode.Figure(name, "logit", worst, at_most=bound).row()
+
+
+def _kv_cache() -> Iterator[Row]:
+    """Equality, steps by position, a whole generation."""
+    return map(flat, cached_decoding.rows(load_model("target")))
+
+
+def _kv_heads() -> Iterator[Row]:
+    """Attention steps by KV heads, then the trained variants."""
+    known = head_quality.variants()
+    return map(flat, kv_heads.rows(known, [load_model(one.name) for one in known]))
+
+
+def _guide() -> Iterator[Row]:
+    """The guide's questions, answered in short measurements."""
+    known = head_quality.variants()
+    variants = [load_model(one.name) for one in known]
+    asked = answers.Asked(load_model("target"), load_model("draft"), known, variants)
+    return (answer.row() for answer in answers.answers(asked))
 
 
 def _exactness() -> Iterator[Row]:
@@ -63,11 +92,14 @@ EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         Experiment("decode", "the engine's calls against a plain reference engine", _decode),
+        Experiment("kv-cache", "steps and generations with and without the cache", _kv_cache),
+        Experiment("kv-heads", "what fewer KV heads save, and cost in quality", _kv_heads),
         Experiment(
             "exactness", "the acceptance rule's output law against the target's", _exactness
         ),
         Experiment("call-cost", "target calls of several tokens, and a draft call", _call_cost),
         Experiment("speculative", "speed-up over k and temperature, against theory", _speculative),
         Experiment("pitfalls", "known faults done on purpose, beside what is right", _pitfalls),
+        Experiment("guide", "the article's questions, answered with numbers from here", _guide),
     )
 }

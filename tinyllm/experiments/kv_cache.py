@@ -1,7 +1,7 @@
 """What a cache saves and what it costs: step time against position, and bytes.
 
 At chosen positions of one real generation, a step with the cache and a step that recomputes
-everything are timed in turn. Draws nothing.
+everything are timed in turn; then whole generations both ways. Draws nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,13 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache import DenseCache
+from tinyllm.config import ModelConfig
+from tinyllm.experiments.cached_decoding import (
+    POSITIONS,
+    TOKENS,
+    GenerationRow,
+    TokenTime,
+    generation_row,
+    generations,
+)
+from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
 from tinyllm.tokenizer import CharTokenizer
 
-ROWS, REPEATS = 18, 5  # positions measured, and times each
+ROWS, REPEATS = 14, 5  # evenly spaced positions, and times each
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +44,47 @@ class CacheRow:
 
 @dataclass(slots=True)
 class CacheRecord:
-    """The rows so far."""
+    """The rows so far, and the whole generations after them."""
 
+    tokens: int  # of one generation
     rows: list[CacheRow] = field(default_factory=list)
+    times: list[TokenTime] = field(default_factory=list)
 
-    def take(self, row: CacheRow) -> bool:
-        """Take one row in; each is worth drawing."""
-        self.rows.append(row)
-        return True
+    def take(self, event: CacheRow | TokenTime) -> bool:
+        """Take one event in; a row is worth drawing, a token's time is not."""
+        if isinstance(event, CacheRow):
+            self.rows.append(event)
+            return True
+        self.times.append(event)
+        return False
+
+    @property
+    def generation(self) -> GenerationRow | None:
+        """The generations that are whole."""
+        return generation_row(self.times, self.tokens)
 
 
 def positions(config: RunConfig, rows: int = ROWS) -> list[int]:
-    """Evenly spaced positions to measure, from the first new token to the context's last."""
+    """Evenly spaced positions to measure, from the first new token to the context's last.
+
+    Those at which `bench kv-cache` measures are among them (T tokens: T - 1 held), but for its
+    last, which stands just before the context's.
+    """
     first, last = len(config.prompt), CONTEXT_LENGTH - 1
-    return sorted({round(position) for position in np.linspace(first, last, rows)})
+    spaced = {round(position) for position in np.linspace(first, last, rows)}
+    return sorted(spaced | {T - 1 for T in POSITIONS if first < T < last})
+
+
+def generated_tokens(config: RunConfig) -> int:
+    """How many tokens a whole generation makes: as many as fit behind the prompt, 256 at most."""
+    return min(TOKENS, CONTEXT_LENGTH - len(config.prompt))
+
+
+def watch(config: RunConfig, model: Transformer) -> Iterator[CacheRow | TokenTime]:
+    """The steps at every measured position, then whole generations, with and without the cache."""
+    yield from step_times(config, model)
+    tokens = generated_tokens(config)
+    yield from generations(model, config.prompt, tokens, **config.run_settings)
 
 
 def step_times(
@@ -99,8 +136,8 @@ def _key_sizes(cache: DenseCache, start: int, stop: int) -> NDArray[np.float32]:
     return np.concatenate(sizes).astype(np.float32)
 
 
-def table(rows: Iterable[CacheRow]) -> list[dict[str, object]]:
-    """The rows as plain numbers, for export."""
+def table(rows: Iterable[CacheRow], config: ModelConfig) -> list[dict[str, object]]:
+    """The rows as plain numbers, with the operations of each step, for export."""
     return [
         {
             "position": row.position,
@@ -110,6 +147,8 @@ def table(rows: Iterable[CacheRow]) -> list[dict[str, object]]:
             "uncached_seconds": row.uncached.median,
             "uncached_low": row.uncached.low,
             "uncached_high": row.uncached.high,
+            "cached_mflop": matrix_flops(config, 1, row.position) / 1e6,
+            "uncached_mflop": matrix_flops(config, row.position + 1) / 1e6,
             "cache_bytes": row.used_bytes,
         }
         for row in rows

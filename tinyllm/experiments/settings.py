@@ -17,6 +17,7 @@ from tinyllm.tokenizer import CharTokenizer
 CONTEXT_LENGTH = PRESETS["target"].context_length
 KV_HEADS = (4, 2, 1)
 KV_DTYPES = CACHE_DTYPES
+CONTEXTS = (1024, 2048, 4096, 8192)  # tokens that an attention step alone is timed on
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
 # Field -> its lowest and highest value; controls and validation share it.
@@ -32,6 +33,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "kv_heads": KV_HEADS,
     "kv_dtype": KV_DTYPES,
     "drafter": DRAFTERS,
+    "context": CONTEXTS,
 }
 
 PROMPTS = {
@@ -57,6 +59,7 @@ class RunConfig:
     seed: int = 0
     top_k: int = 0  # 0: off
     top_p: float = 1.0  # 1: off
+    context: int = 4096  # cached tokens of the attention step on the KV-heads page
 
     def __post_init__(self) -> None:
         for field, (low, high) in RANGES.items():

@@ -6,12 +6,14 @@ be run keeps its text and the last good run stays on the page.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments.settings import (
+    CONTEXTS,
     DEFAULT_PROMPT,
     KV_DTYPES,
     KV_HEADS,
@@ -25,7 +27,8 @@ from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
 
-_WIDTHS = {"kv_dtype": 1.9, "kv_heads": 1.75, "prompt": 4.2}  # of columns; sliders take 2.1
+# Of columns; sliders take 2.1.
+_WIDTHS = {"kv_dtype": 1.9, "kv_heads": 1.75, "prompt": 4.2, "context": 4.0}
 _ROW_HEIGHT = 68  # the least that Streamlit gives a text area
 _PRESSED = "_pressed_run"
 _BIND: dict[str, Any] = {"bind": "query-params"}
@@ -83,6 +86,11 @@ def _kv_heads() -> Any:
     return _choice("kv_heads", _("KV heads"), KV_HEADS, text)
 
 
+def _context() -> Any:
+    text = _("How many tokens the timed attention step reads; more takes more memory and time.")
+    return _choice("context", _("Cached tokens"), CONTEXTS, text)
+
+
 def _drafter() -> Any:
     text = _("A small trained model, or prompt lookup: what followed the same characters before.")
     return _choice("drafter", _("Drafter"), DRAFTERS, text)
@@ -130,6 +138,7 @@ _WIDGETS: dict[str, Callable[[], Any]] = {
     "temperature": _temperature,
     "kv_dtype": _kv_dtype,
     "kv_heads": _kv_heads,
+    "context": _context,
     "drafter": _drafter,
     "prompt": _prompt,
     "tokens": _tokens,
@@ -164,7 +173,7 @@ def control_row(
     prompt: str = DEFAULT_PROMPT,
     **fixed: Any,
 ) -> state.Play[Result]:
-    """The row of controls, `main` in view and `more` in a popover, and the run they choose.
+    """The row of controls, `main` in view and `more`, if any, in a popover, and their run.
 
     `begin` makes a run. One that is worked out `at_once` has no Stop. `prompt` is the page's own
     to begin with, where it stands in the row. `fixed` settings have no control on this page.
@@ -174,19 +183,21 @@ def control_row(
     messages = st.container()
     values: dict[str, Any] = dict(fixed)
     wrong = _wrong_parameters([*main, *more])
-    widths = [*(_WIDTHS.get(name, 2.1) for name in main), 1.5, 0.9 if at_once else 1.85]
+    popover = [1.5] if more else []
+    widths = [*(_WIDTHS.get(name, 2.1) for name in main), *popover, 0.9 if at_once else 1.85]
     columns = st.columns(widths, vertical_alignment="bottom")
     for column, field in zip(columns, main, strict=False):
         with column:
             in_row = field == "prompt"  # where there is no room for sample prompts below it
             values[field] = _prompt_box(_ROW_HEIGHT, prompt) if in_row else _WIDGETS[field]()
-    label = _("Prompt etc.") if "prompt" in more else _("More")
-    with columns[-2], st.popover(label, width="stretch"):
-        for field in more:
-            values[field] = _WIDGETS[field]()
+    if more:
+        label = _("Prompt etc.") if "prompt" in more else _("More")
+        with columns[-2], st.popover(label, width="stretch"):
+            for field in more:
+                values[field] = _WIDGETS[field]()
     with messages:
         config, good = _validated(page, values, fixed | {"prompt": prompt})
-        _warn(page, wrong, config)
+        warn(page, wrong, asdict(config))
     place = st.empty()
     # Settings that make no run start none: what was good before stays on the page.
     pressed = bool(st.session_state.pop(_PRESSED, False)) and good
@@ -200,12 +211,15 @@ def control_row(
     return play
 
 
-def _warn(page: str, wrong: Mapping[str, str], config: RunConfig) -> None:
-    """Say what was wrong in the address, until the visitor moves the control concerned."""
+def warn(page: str, wrong: Mapping[str, str], values: Mapping[str, Any]) -> None:
+    """Say what was wrong in the address, until the visitor moves the control concerned.
+
+    `wrong` holds a problem by control, `values` what every control of the page shows now.
+    """
     key = f"_wrong_{page}"
     said: dict[str, tuple[str, Any]] = st.session_state.get(key, {})
-    said = said | {field: (problem, getattr(config, field)) for field, problem in wrong.items()}
-    still = {field: one for field, one in said.items() if getattr(config, field) == one[1]}
+    said = said | {field: (problem, values[field]) for field, problem in wrong.items()}
+    still = {field: one for field, one in said.items() if values[field] == one[1]}
     st.session_state[key] = still
     sentence = _("{problem}. This page uses {value}.")
     for problem, value in still.values():

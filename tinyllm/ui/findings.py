@@ -5,10 +5,13 @@ Nothing is typed in: every number comes from the record the sentence is about.
 
 from collections.abc import Sequence
 
-from tinyllm.experiments.kv_cache import CacheRow
+from tinyllm.config import ModelConfig
+from tinyllm.experiments.flops import matrix_flops
+from tinyllm.experiments.kv_cache import CacheRecord, CacheRow
 from tinyllm.experiments.race import Lane, first_difference
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
+from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import Counters
 from tinyllm.ui.text import _, format_bytes, format_count, format_rate, format_seconds
 
@@ -66,6 +69,47 @@ def cache_chart(row: CacheRow) -> str:
         "Time of one step against position. At position {position} a step takes {cached} with "
         "the cache and {uncached} without it; the cache then holds {used}."
     ).format(**_cache_words(row))
+
+
+def cache_numbers(record: CacheRecord, shape: ModelConfig) -> list[tuple[str, str, str]]:
+    """The operations of the last step measured and the whole generations."""
+    position = record.rows[-1].position
+    operations = {
+        "cached": matrix_flops(shape, 1, position),
+        "uncached": matrix_flops(shape, position + 1),
+        "engine": matrix_flops(shape, position + 1, rows=1),
+    }
+    shown = {way: f"{count / 1e6:,.2f} MFLOP" for way, count in operations.items()}
+    row = record.generation
+    return [
+        (_("a step with the cache"), shown["cached"], _("matrix products of one token")),
+        (
+            _("recomputing everything"),
+            shown["uncached"],
+            _("every token so far through every layer and the head"),
+        ),
+        (
+            _("recomputing, as this engine does"),
+            shown["engine"],
+            _("earlier tokens end at the keys and values of the last layer"),
+        ),
+        (
+            _("{tokens} tokens with the cache").format(tokens=record.tokens),
+            "-" if row is None else _range(row.cached_s),
+            _("greedy or drawn as chosen above: median and quartiles"),
+        ),
+        (
+            _("{tokens} tokens without").format(tokens=record.tokens),
+            "-" if row is None else _range(row.uncached_s),
+            _("the same tokens, the whole text read anew for each"),
+        ),
+    ]
+
+
+def _range(spread: Spread) -> str:
+    """Median and quartiles of seconds."""
+    low, middle, high = map(format_seconds, (spread.low, spread.median, spread.high))
+    return f"{middle} ({low} - {high})"
 
 
 def rounds_chart(record: Record) -> str:

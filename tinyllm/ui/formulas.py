@@ -1,12 +1,20 @@
 """LaTeX lines with this run's numbers in them; the symbols stand in the pages."""
 
+from collections.abc import Sequence
+
 from tinyllm.cache import Format, format_of
 from tinyllm.cache.formats import BLOCK, WINDOW
 from tinyllm.config import ModelConfig
+from tinyllm.experiments.attention_step import HEAD_DIM, AttentionRow
+from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.memory import CacheSize
 from tinyllm.experiments.speculative import Comparison
 from tinyllm.speculative import Counters, theory
 
+STEP_FLOPS = (
+    r"\text{operations} = 2 \, T \, (L \, (10 \, C^2 + 2 \, C \, G \, D) + V C)"
+    r" + 4 \, L \, C \, \textstyle(T S + \frac{T (T + 1)}{2})"
+)
 TOKENS_PER_CALL = r"\text{tokens per call} = \frac{1 - \alpha^{k+1}}{1 - \alpha}"
 
 
@@ -55,6 +63,27 @@ def _by_channel(kind: Format, config: ModelConfig, tokens: int) -> tuple[str, ..
         rf"K = {keys} = {kind.key_bytes(head_dim, tokens):,}",
         r"V = S (D \tfrac{b}{8} + 2 n)",
         rf"V = {values} = {tokens * kind.vector_bytes(head_dim):,}",
+    )
+
+
+def step_flops(config: ModelConfig, held: int) -> tuple[str, ...]:
+    """The operations of the step behind `held` tokens: with the cache, and from nothing."""
+    T = held + 1
+    cached = rf"T = 1, \; S = {held}: \quad {matrix_flops(config, 1, held) / 1e6:,.2f}"
+    uncached = rf"T = {T}, \; S = 0: \quad {matrix_flops(config, T) / 1e6:,.1f}"
+    return (
+        STEP_FLOPS,
+        rf"\text{{with the cache, }} {cached} \text{{ MFLOP}}",
+        rf"\text{{recomputing, }} {uncached} \text{{ MFLOP}}",
+    )
+
+
+def heads_bytes(rows: Sequence[AttentionRow], context: int) -> tuple[str, ...]:
+    """The bytes one layer's attention reads, for every number of KV heads."""
+    factors = rf"{context:,} \cdot {HEAD_DIM} \cdot 4"
+    return (
+        r"\text{bytes read} = 2 \, G \, S \, D \, b",
+        *(rf"2 \cdot {row.kv_heads} \cdot {factors} = {row.cache_bytes:,}" for row in rows),
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from tinyllm.experiments.cached_decoding import GenerationRow
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import Record
 from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
 from tinyllm.ui.chart_export import chart_export
 from tinyllm.ui.state import Play
-from tinyllm.ui.text import _, format_count
+from tinyllm.ui.text import _, format_count, format_seconds
 
 SOURCES = (
     _(
@@ -61,7 +62,9 @@ def notice(sentence: str) -> None:
 
 def timing(play: Play[Any], repeats: int) -> None:
     """How and when the times on this page were measured."""
-    sentence = _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.")
+    once = _("Measured at {clock}. {machine}.")
+    several = _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.")
+    sentence = several if repeats > 1 else once
     _progress(play, sentence, repeats=repeats)
 
 
@@ -99,6 +102,19 @@ def speculative_tiles(record: Record) -> None:
     st.metric(_("Speed against plain"), speed)
 
 
+def generation_tile(row: GenerationRow | None, tokens: int) -> None:
+    """What a whole generation takes with the cache, and what it would take without."""
+    st.metric(
+        _("{tokens} tokens with the cache").format(tokens=tokens),
+        "-" if row is None else format_seconds(row.cached_s.median),
+        _("being measured")
+        if row is None
+        else _("instead of {time}").format(time=format_seconds(row.uncached_s.median)),
+        delta_color="off",
+        delta_arrow="off",
+    )
+
+
 def below(
     *,
     formula: Sequence[str],
@@ -121,7 +137,7 @@ def below(
             for line in formula:
                 st.latex(line)
             if numbers:
-                names = [_("counter"), _("this run"), _("meaning")]
+                names = [_("figure"), _("this run"), _("meaning")]
                 st.table(pd.DataFrame(list(numbers), columns=names).set_index(names[0]))
         with tabs[1]:
             for item in code:

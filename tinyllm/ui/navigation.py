@@ -67,6 +67,11 @@ def entries() -> list[Entry]:
     return [entry for section in SECTIONS.values() for entry in section if entry.path.exists()]
 
 
+def entry_of(stem: str) -> Entry:
+    """The entry of a page by its stem, whether its file exists yet or not."""
+    return next(entry for section in SECTIONS.values() for entry in section if entry.stem == stem)
+
+
 def page(entry: Entry) -> StreamlitPage:
     """Streamlit's page of an entry; the address is the file's stem."""
     return st.Page(entry.path, title=entry.title, default=entry.stem == "home")
