@@ -123,7 +123,7 @@ def test_what_was_wrong_is_said_until_its_control_is_moved() -> None:
     assert complaints(well(app)) == []
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", PROMPTED)
 @pytest.mark.parametrize("opened_with", ["def f(", ""])
 def test_run_with_a_prompt_that_cannot_run_runs_nothing(
     page: str, opened_with: str, monkeypatch: pytest.MonkeyPatch

@@ -14,7 +14,10 @@ from tinyllm.experiments import (
     decode,
     exactness,
     head_quality,
+    kv_dtype,
     kv_heads,
+    memory,
+    outliers,
     pitfalls,
     sweep,
 )
@@ -65,6 +68,18 @@ def _guide() -> Iterator[Row]:
     return (answer.row() for answer in answers.answers(asked))
 
 
+def _kv_dtype() -> Iterator[Row]:
+    """A large channel's damage, then every format of the cache."""
+    target = load_model("target")
+    yield from map(flat, outliers.outliers(target))
+    yield from map(flat, kv_dtype.rows(target))
+
+
+def _memory() -> Iterator[Row]:
+    """Every format for the cache of every shipped model's shape."""
+    return map(flat, memory.rows())
+
+
 def _exactness() -> Iterator[Row]:
     """The article's three prefixes, 200,000 draws each."""
     return map(flat, exactness.exactness(load_model("target"), load_model("draft")))
@@ -94,6 +109,8 @@ EXPERIMENTS = {
         Experiment("decode", "the engine's calls against a plain reference engine", _decode),
         Experiment("kv-cache", "steps and generations with and without the cache", _kv_cache),
         Experiment("kv-heads", "what fewer KV heads save, and cost in quality", _kv_heads),
+        Experiment("kv-dtype", "every format of the cache: bytes, texts, loss, time", _kv_dtype),
+        Experiment("memory", "bytes by formula against bytes of the arrays", _memory),
         Experiment(
             "exactness", "the acceptance rule's output law against the target's", _exactness
         ),
