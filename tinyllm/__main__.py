@@ -8,6 +8,7 @@ from contextlib import suppress
 
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments import command as bench
+from tinyllm.experiments import report_command as report
 from tinyllm.memory import command as memory
 from tinyllm.options import Parser
 from tinyllm.speculative import command as generate
@@ -18,6 +19,7 @@ COMMANDS = (
     ("generate", generate, "continue a prompt, plainly or by speculation"),
     ("memory", memory, "size a model's KV cache"),
     ("bench", bench, "measure something on this machine"),
+    ("report", report, "measure everything, and set it beside the article's figures"),
 )
 
 

@@ -24,8 +24,8 @@ class Figure:
     what: str  # in words, with the row's own numbers
     row: Mapping[str, Any]  # the values by which our row is recognised
     column: str
-    value: float
-    unit: str  # "s", "B", "" for counts, ratios and probabilities ...
+    value: float | str  # text where the article tells two things at once
+    unit: str  # "s", "B", "MFLOP", or "" for counts, ratios and probabilities
     why: str | None  # why ours differs by more than the machine explains
 
 
@@ -43,16 +43,17 @@ class Beside:
     """A figure of the article beside ours."""
 
     figure: Figure
-    ours: float | None  # None until it is measured
+    ours: float | str | None  # None until it is measured
     low: float | None  # quartiles, where ours is a timing
     high: float | None
 
     @property
     def ratio(self) -> float | None:
-        """Ours / the article's; None without ours, or where the article has zero."""
-        if self.ours is None or not self.figure.value:
+        """Ours / the article's; None without ours, for text, or where the article has zero."""
+        theirs = self.figure.value
+        if isinstance(theirs, str) or isinstance(self.ours, str | None) or not theirs:
             return None
-        return self.ours / self.figure.value
+        return self.ours / theirs
 
 
 @cache
@@ -79,10 +80,9 @@ def beside(figure: Figure, rows: Iterable[Row]) -> Beside:
     """The figure with ours from the first row that has the wanted column and values."""
     for row in rows:
         if figure.column in row and all(row.get(key) == value for key, value in figure.row.items()):
-            ours = row[figure.column]
             return Beside(
                 figure,
-                None if ours is None else float(ours),
+                row[figure.column],
                 row.get(f"{figure.column}_low"),
                 row.get(f"{figure.column}_high"),
             )

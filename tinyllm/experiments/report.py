@@ -88,10 +88,12 @@ def comparison_table(comparison: Iterable[Beside]) -> list[Row]:
     ]
 
 
-def quantity(value: float | None, unit: str) -> str:
+def quantity(value: float | str | None, unit: str) -> str:
     """A figure as it is read: seconds as s, ms or µs, whole numbers in full, else four figures."""
-    if value is None:
-        return "-"
+    if isinstance(value, str | None):
+        return value or "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if unit == "s":
         return format_seconds(value)
     text = format_count(value) if float(value).is_integer() else f"{value:.4g}"

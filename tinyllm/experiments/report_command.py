@@ -7,16 +7,16 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from tinyllm.errors import SettingError
 from tinyllm.experiments.catalogue import EXPERIMENTS
 from tinyllm.experiments.documents import html, markdown
 from tinyllm.experiments.report import Report, measure
+from tinyllm.options import path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `report`."""
     add = parser.add_argument
-    add("--out", type=Path, default=Path("report"), metavar="DIR", help="folder for the files")
+    add("--out", type=path, default=Path("report"), metavar="DIR", help="folder for the files")
     add(
         "--only",
         nargs="+",
@@ -33,16 +33,13 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     What was measured by then is written all the same.
     """
     folder: Path = arguments.out
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"--out {folder}: {error.strerror}; give another folder") from error
+    folder.mkdir(parents=True, exist_ok=True)  # now, not after minutes of measuring
     report, code = Report(), 0
-    with tqdm(file=sys.stderr, unit=" rows") as bar:
+    with tqdm(file=sys.stderr, unit=" rows", disable=None) as bar:  # none where nobody watches
         try:
             for event in measure(arguments.only):
                 report.take(event)
-                bar.set_description(event.experiment)
+                bar.set_description(event.experiment, refresh=False)
                 bar.update()
         except KeyboardInterrupt:
             code = 130
