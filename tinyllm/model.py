@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tinyllm.cache import DenseCache, KVCache, Storage, new_cache
+from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
 from tinyllm.errors import (
     CacheRangeError,
@@ -70,6 +70,10 @@ class Transformer:
         """
         return new_cache(self.config, dtype or self.dtype.name, capacity, self.dtype)
 
+    def new_pool(self, n_blocks: int, block_size: int = 16, dtype: str | None = None) -> PagedPool:
+        """Blocks for the KV caches of many sequences: pool.new_cache(prompt) makes one."""
+        return PagedPool(self.config, n_blocks, block_size, dtype or self.dtype.name, self.dtype)
+
     def forward(
         self, tokens: Sequence[int], cache: KVCache | None = None, rows: int | None = None
     ) -> Array:
@@ -115,7 +119,7 @@ class Transformer:
         if overflows:
             with np.errstate(over="ignore", invalid="ignore"):
                 self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
-        cache.commit(n_new)
+        cache.commit(tokens)
         return logits[-1] if len(logits) <= 2 else np.concatenate(logits)
 
     def _refuse_what_is_not_finite(

@@ -15,8 +15,10 @@ from tinyllm.experiments.settings import KV_DTYPES
 PAGES = (
     "",
     "kv_cache",
+    "prefill",
     "kv_heads",
     "kv_dtype",
+    "paging",
     "speculative",
     "exactness",
     "sweep",
@@ -288,22 +290,18 @@ def test_presenter_mode(visit: Visit) -> None:
     settle(page)
     page.screenshot(path=ARTEFACTS / "home-presenting.png")
     page.wait_for_function("() => window.tinyllmKeys")
-    page.keyboard.press("PageDown")
-    expect(page.locator("h1")).to_contain_text("Without a cache")
-    settle(page)
-    page.screenshot(path=ARTEFACTS / "kv_cache-presenting.png")
-    page.keyboard.press("PageDown")
-    expect(page.locator("h1")).to_contain_text("Fewer KV heads")
-    settle(page)
-    page.screenshot(path=ARTEFACTS / "kv_heads-presenting.png")
-    page.keyboard.press("PageDown")
-    expect(page.locator("h1")).to_contain_text("Fewer bits")
-    settle(page)
-    page.screenshot(path=ARTEFACTS / "kv_dtype-presenting.png")
-    page.keyboard.press("PageDown")
-    expect(page.locator("h1")).to_contain_text("Draft k tokens")
-    settle(page)
-    page.screenshot(path=ARTEFACTS / "speculative-presenting.png")
+    for stem, claim in (
+        ("kv_cache", "Without a cache"),
+        ("prefill", "A prompt is read in one call"),
+        ("kv_heads", "Fewer KV heads"),
+        ("kv_dtype", "Fewer bits"),
+        ("paging", "A slab for every request"),
+        ("speculative", "Draft k tokens"),
+    ):
+        page.keyboard.press("PageDown")
+        expect(page.locator("h1")).to_contain_text(claim)
+        settle(page)
+        page.screenshot(path=ARTEFACTS / f"{stem}-presenting.png")
     page.keyboard.press("g")
     expect(stop_button(page)).to_be_enabled()
     page.keyboard.press("s")

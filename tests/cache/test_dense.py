@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinyllm.cache import CACHE_DTYPES
+from tinyllm.cache import CACHE_DTYPES, PAGED_DTYPES
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import CacheOverflowError, CacheRangeError, SettingError, WeightsError
 from tinyllm.model import Transformer, random_model, random_weights
@@ -188,3 +188,25 @@ def test_stored_arrays_cannot_be_written():
     arrays = MODELS["draft"].new_cache().stored_arrays
     with pytest.raises(ValueError, match="read-only"):
         arrays["0.keys.elements"][:] = 1
+
+
+@pytest.mark.parametrize("dtype", PAGED_DTYPES)
+def test_a_copy_goes_on_as_its_source(dtype):
+    model = MODELS["draft"]
+    source, copy = model.new_cache(dtype), model.new_cache(dtype, capacity=12)
+    model.forward([1, 2, 3, 4, 5, 6, 7], source)
+    model.forward([9] * 10, copy)
+    copy.copy_from(source)
+    assert copy.length == 7
+    assert np.array_equal(model.forward([8, 9], copy), model.forward([8, 9], source))
+    for mine, others in zip(copy.layers, source.layers, strict=True):
+        for storage, other in zip(mine, others, strict=True):
+            assert np.array_equal(storage.read(9), other.read(9))
+    with pytest.raises(CacheOverflowError, match="capacity=9"):
+        model.new_cache(dtype, capacity=5).copy_from(source)
+
+
+def test_keys_by_channel_are_not_copied():
+    cache = MODELS["target"].new_cache("int4_channel")
+    with pytest.raises(SettingError, match="share their scales"):
+        MODELS["target"].new_cache("int4_channel").copy_from(cache)

@@ -12,7 +12,15 @@ from tinyllm.errors import MemoryPlanError
 from tinyllm.memory import plan
 from tinyllm.memory.concurrency import held_blocks, requests_that_fit
 from tinyllm.memory.engines import vllm
-from tinyllm.memory.lengths import LogNormal, Observed, Uniform, Workload, fixed, parse_lengths
+from tinyllm.memory.lengths import (
+    LogNormal,
+    Observed,
+    Uniform,
+    Workload,
+    fixed,
+    parse_lengths,
+    parse_totals,
+)
 from tinyllm.memory.presets import preset
 
 
@@ -134,3 +142,11 @@ def test_damaged_csv_is_refused(text, message):
 def test_absurd_lengths_are_refused(make, message):
     with pytest.raises(MemoryPlanError, match=message):
         make()
+
+
+def test_totals_from_csv() -> None:
+    assert parse_totals("tokens\n100\n\n 20 \n").tokens == (100, 20)
+    assert parse_totals("prompt,output\n100, 20\n300;40\n5\t6\n7\n").tokens == (120, 340, 11, 7)
+    for text, says in (("1\n2,3,4", "line 2"), ("1\nx", "line 2"), ("", "from 1 to")):
+        with pytest.raises(MemoryPlanError, match=says):
+            parse_totals(text)

@@ -5,15 +5,15 @@ failed call leaves the cache as it was.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache.channels import ChannelStorage
-from tinyllm.cache.formats import BLOCK, Format, format_of
+from tinyllm.cache.formats import BLOCK, Format, format_of, pageable
 from tinyllm.cache.quantised import TokenStorage
-from tinyllm.cache.storage import FloatStorage, Storage, StorageShape
+from tinyllm.cache.storage import FloatStorage, Slab, Storage, StorageShape
 from tinyllm.config import ModelConfig
 from tinyllm.errors import CacheOverflowError, SettingError
 
@@ -54,10 +54,10 @@ class KVCache(Protocol):
         """The storages of keys and values, layer by layer."""
 
     def reserve(self, n_new: int) -> None:
-        """Check that n_new more tokens fit, else CacheOverflowError; changes nothing."""
+        """Make sure of room for n_new more tokens, else CacheOverflowError and nothing changed."""
 
-    def commit(self, n_new: int) -> None:
-        """Count n_new written tokens as held."""
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Count written tokens as held."""
 
     def truncate(self, length: int) -> None:
         """Forget all tokens from position `length` on, as if they had never been."""
@@ -123,9 +123,24 @@ class DenseCache:
                 f"or truncate it to {max(self.capacity - n_new, 0)} first"
             )
 
-    def commit(self, n_new: int) -> None:
-        """Count n_new written tokens as held."""
-        self._length += n_new
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Count written tokens as held."""
+        self._length += len(tokens)
+
+    def copy_from(self, source: "DenseCache") -> None:
+        """Hold what another cache of this model and format holds, and nothing else.
+
+        SettingError for a format whose keys share scales over positions.
+        """
+        pageable(self.format)
+        self.truncate(0)
+        self.reserve(source.length)
+        positions = np.arange(source.length)
+        for mine, others in zip(self.layers, source.layers, strict=True):
+            for storage, other in zip(mine, others, strict=True):
+                slab = cast(Slab, storage)  # as all pageable formats are stored
+                slab.copy(slice(source.length), cast(Slab, other), positions)
+        self._length = source.length
 
     def truncate(self, length: int) -> None:
         """Forget all tokens from position `length` on; O(1), nothing is erased or moved.
@@ -146,11 +161,16 @@ class DenseCache:
 def new_storage(shape: StorageShape, kind: Format, compute_dtype: np.dtype) -> Storage:
     """Empty storage of a format for one layer's keys or values; SettingError for a wrong D."""
     kind.check(shape.head_dim)
-    if not kind.scaled:
-        return FloatStorage(shape, kind.name, compute_dtype)
     if kind.keys_by_channel and shape.dims_first:
         return ChannelStorage(shape, kind, compute_dtype)
-    return TokenStorage(shape, kind, compute_dtype)
+    return new_slab(shape, kind, compute_dtype)
+
+
+def new_slab(shape: StorageShape, kind: Format, compute_dtype: np.dtype) -> Slab:
+    """Empty storage of floats, or of integers with scales by token."""
+    if kind.scaled:
+        return TokenStorage(shape, kind, compute_dtype)
+    return FloatStorage(shape, kind.name, compute_dtype)
 
 
 def new_cache(

@@ -96,3 +96,17 @@ def format_of(dtype: str) -> Format:
     if found is None:
         raise SettingError(f"KV dtype {dtype!r} is unknown; choose {', '.join(CACHE_DTYPES)}")
     return found
+
+
+# Those whose positions stand for themselves, and so can lie in blocks or be copied one by one.
+PAGED_DTYPES = tuple(name for name in CACHE_DTYPES if not format_of(name).keys_by_channel)
+
+
+def pageable(kind: Format) -> Format:
+    """The format, unless its keys share scales over positions: then a SettingError."""
+    if kind.keys_by_channel:
+        raise SettingError(
+            f"{kind.name} cannot lie in blocks of any size: {BLOCK} of its keys share their "
+            f"scales; choose {', '.join(PAGED_DTYPES)}"
+        )
+    return kind

@@ -6,13 +6,13 @@ with the positions last, for values too: operations over whole rows of positions
 ones, and values are given back as a transposed view, which BLAS takes as it is.
 """
 
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache.formats import Format
-from tinyllm.cache.storage import StorageShape, read_only
+from tinyllm.cache.storage import Positions, StorageShape, read_only
 from tinyllm.layers import Array
 
 _SMALLEST = np.array(
@@ -149,3 +149,8 @@ class TokenStorage:
 
     def rewind(self, length: int) -> None:
         """Nothing to do: later positions are written over."""
+
+    def copy(self, at: Positions, source: Self, where: NDArray[np.intp]) -> None:
+        """Take over codes and scales: nothing is rounded twice."""
+        self._codes.slab[:, :, at] = source._codes.slab.take(where, 2)
+        self._scales[:, :, at] = source._scales.take(where, 2)

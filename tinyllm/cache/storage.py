@@ -5,7 +5,7 @@ read memory in order. Integers with scales are in quantised.py and channels.py.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import ml_dtypes
 import numpy as np
@@ -22,6 +22,8 @@ _STORED: dict[str, Any] = {
 }
 # Of the floats that numpy and ml_dtypes widen slowly, one by one.
 _MANTISSA_BITS = {"float16": 10, "fp8_e4m3": 3, "fp8_e5m2": 2}
+
+Positions = slice | NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,13 @@ class Storage(Protocol):
 
     def rewind(self, length: int) -> None:
         """Prepare for writes from position `length` on; SettingError where that is too late."""
+
+
+class Slab(Storage, Protocol):
+    """A storage whose positions stand for themselves: it takes over vectors as stored elsewhere."""
+
+    def copy(self, at: Positions, source: Self, where: NDArray[np.intp]) -> None:
+        """Let positions `at` hold what `source`, of the same format and model, holds `where`."""
 
 
 class FloatStorage:
@@ -122,6 +131,13 @@ class FloatStorage:
 
     def rewind(self, length: int) -> None:
         """Nothing to do: later positions are written over."""
+
+    def copy(self, at: Positions, source: Self, where: NDArray[np.intp]) -> None:
+        """Take over the elements; take() is several times faster here than an index is."""
+        if self._dims_first:
+            self._slab[:, :, at] = source._slab.take(where, 2)
+        else:
+            self._slab[:, at] = source._slab.take(where, 1)
 
 
 class Widening:

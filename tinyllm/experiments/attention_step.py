@@ -89,7 +89,7 @@ def _filled_cache(vectors: Array, kv_heads: int) -> DenseCache:
     cache = new_cache(config, "float32", context, vectors.dtype)
     for storage, part in zip(cache.layers[0], vectors, strict=True):
         storage.write(0, part[:, :kv_heads])
-    cache.commit(context)
+    cache.commit(range(context))
     return cache
 
 

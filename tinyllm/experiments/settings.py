@@ -1,12 +1,13 @@
 """The settings of one run: what an address of the app carries, and nothing else.
 
-The fields have the names of the URL parameters. A RunConfig that exists is valid; every
-SettingError names the field, the value and the accepted range. It loads no model.
+The fields have the names of the URL parameters. Settings that exist are valid; every
+SettingError names the field, the value and the accepted range. They load no model. A page that
+decodes no text has settings of its own, beside its experiment.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS
@@ -46,8 +47,54 @@ DEFAULT_PROMPT = PROMPTS["class"]
 
 
 @dataclass(frozen=True, slots=True)
-class RunConfig:
+class Settings:
+    """Base of a page's settings: numbers within their range, and choices from their list.
+
+    A field's type is that of its default; what no range or list can say is for check().
+    """
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+
+    def __post_init__(self) -> None:
+        for field in (*self.ranges, *self.choices):
+            self.check_value(field, getattr(self, field))
+        self.check()
+
+    def check(self) -> None:
+        """Raise SettingError for fields that do not go together."""
+
+    @classmethod
+    def check_value(cls, field: str, value: Any) -> None:
+        """Raise SettingError for a value outside its field's range or list."""
+        if field in cls.choices:
+            if value not in cls.choices[field]:
+                accepted = ", ".join(str(choice) for choice in cls.choices[field])
+                raise SettingError(f"{field} must be one of {accepted}, not {value!r}")
+            return
+        low, high = cls.ranges[field]
+        whole = isinstance(cls.default(field), int)
+        if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
+            raise SettingError(f"{field} must be a number from {low} to {high}, not {value!r}")
+        if not low <= value <= high:  # also refuses nan
+            raise SettingError(f"{field} must lie between {low} and {high}, not at {value}")
+
+    @classmethod
+    def default(cls, field: str) -> Any:
+        """A field's default."""
+        return cls.__dataclass_fields__[field].default
+
+    def with_(self, **changes: Any) -> Self:
+        """The same with some settings changed."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class RunConfig(Settings):
     """One run: target, drafter, sampling, cache, prompt and length."""
+
+    ranges = RANGES
+    choices = CHOICES
 
     k: int = 4  # proposals a round
     temperature: float = 0.7  # 0 takes the most likely token
@@ -61,23 +108,8 @@ class RunConfig:
     top_p: float = 1.0  # 1: off
     context: int = 4096  # cached tokens of the attention step on the KV-heads page
 
-    def __post_init__(self) -> None:
-        for field, (low, high) in RANGES.items():
-            value = getattr(self, field)
-            whole = isinstance(RunConfig.__dataclass_fields__[field].default, int)
-            if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
-                raise SettingError(f"{field} must be a number from {low} to {high}, not {value!r}")
-            if not low <= value <= high:  # also refuses nan
-                raise SettingError(f"{field} must lie between {low} and {high}, not at {value}")
-        for field, choices in CHOICES.items():
-            if getattr(self, field) not in choices:
-                accepted = ", ".join(str(choice) for choice in choices)
-                raise SettingError(
-                    f"{field} must be one of {accepted}, not {getattr(self, field)!r}"
-                )
-        self._check_prompt()
-
-    def _check_prompt(self) -> None:
+    def check(self) -> None:
+        """The prompt is text the model knows, and with the new tokens fits its positions."""
         if not self.prompt:
             raise SettingError("prompt is empty: write at least one character to continue from")
         length = len(CharTokenizer().encode(self.prompt))
@@ -106,31 +138,31 @@ class RunConfig:
             "seed": self.seed,
         }
 
-    def with_(self, **changes: Any) -> "RunConfig":
-        """The same run with some settings changed."""
-        return replace(self, **changes)
 
-
-def problem_of(field: str, given: Sequence[str]) -> str | None:
+def problem_of(field: str, given: Sequence[str], kind: type[Settings] = RunConfig) -> str | None:
     """What is wrong with a field's texts in an address, in a sentence; None when nothing.
 
-    The interface drops what is wrong and shows the sentence instead of staying silent.
+    The interface drops what is wrong and shows the sentence instead of staying silent. How a
+    number or a choice goes together with other fields is not looked at.
     """
     if len(given) > 1:
         return f"{field} is given {len(given)} times: give it once"
     value: Any = given[0]
-    if field in RANGES:
-        low, high = RANGES[field]
+    if field in kind.ranges:
+        low, high = kind.ranges[field]
         try:
             value = float(value)
         except ValueError:
             return f"{field} must be a number from {low} to {high}, not {value!r}"
-        if isinstance(RunConfig.__dataclass_fields__[field].default, int) and value.is_integer():
+        if isinstance(kind.default(field), int) and value.is_integer():
             value = int(value)
-    elif field in CHOICES:
-        value = {str(choice): choice for choice in CHOICES[field]}.get(value, value)
+    elif field in kind.choices:
+        value = {str(choice): choice for choice in kind.choices[field]}.get(value, value)
     try:
-        RunConfig(**{field: value})
+        if field in kind.ranges or field in kind.choices:
+            kind.check_value(field, value)
+        else:
+            kind(**{field: value})
     except TinyllmError as error:
         return str(error)
     return None

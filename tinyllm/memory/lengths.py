@@ -4,6 +4,7 @@ A length is drawn with a generator that the caller seeds, so a figure can be had
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -129,6 +130,34 @@ def read_lengths(text: str, name: str = "lengths") -> Lengths:
 def parse_lengths(text: str) -> tuple[Observed, Observed]:
     """Prompt and output lengths from CSV: two whole numbers a line, a line of names before them."""
     prompts, outputs = [], []
+    for number, row, cells in _numbers(text):
+        if len(cells) != 2:
+            raise MemoryPlanError(
+                f"line {number} must be two whole numbers, prompt and output, not {shown(row)}"
+            )
+        prompts.append(cells[0])
+        outputs.append(cells[1])
+    return Observed(tuple(prompts)), Observed(tuple(outputs))
+
+
+def parse_totals(text: str) -> Observed:
+    """Lengths from CSV: a line holds one, or a prompt's and an output's, which are added up."""
+    totals = []
+    for number, row, cells in _numbers(text):
+        if len(cells) not in (1, 2):
+            raise MemoryPlanError(
+                f"line {number} must be one whole number, or a prompt's and an output's, "
+                f"not {shown(row)}"
+            )
+        totals.append(sum(cells))
+    return Observed(tuple(totals))
+
+
+def _numbers(text: str) -> Iterator[tuple[int, str, list[int]]]:
+    """Number, text and whole numbers of every line; none when one of its cells is no number.
+
+    A first line of names is left out.
+    """
     rows = [line for line in text.splitlines() if line.strip()]
     if len(rows) > MOST_ROWS + 1:
         raise MemoryPlanError(f"at most {MOST_ROWS:,} lines, not {len(rows):,}")
@@ -137,10 +166,5 @@ def parse_lengths(text: str) -> tuple[Observed, Observed]:
         if number == 1 and not any(cell.isdecimal() for cell in cells):
             continue
         # isdecimal also takes other scripts' digits, as int does.
-        if len(cells) != 2 or not all(cell.isdecimal() and len(cell) < 15 for cell in cells):
-            raise MemoryPlanError(
-                f"line {number} must be two whole numbers, prompt and output, not {shown(row)}"
-            )
-        prompts.append(int(cells[0]))
-        outputs.append(int(cells[1]))
-    return Observed(tuple(prompts)), Observed(tuple(outputs))
+        whole = all(cell.isdecimal() and len(cell) < 15 for cell in cells)
+        yield number, row, [int(cell) for cell in cells] if whole else []

@@ -29,7 +29,7 @@ def heading(text: str, y: float) -> dict[str, Any]:
     return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
 
 
-def _line(x: Sequence[float], y: Sequence[float | None], hover: str, **line: Any) -> dict[str, Any]:
+def line(x: Sequence[float], y: Sequence[float | None], hover: str, **line: Any) -> dict[str, Any]:
     """A line without an entry in a legend; the panel's title names it."""
     series = {"type": "scatter", "mode": "lines", "showlegend": False, "x": x, "y": y}
     return series | {"line": {"width": 2.5} | line, "hovertemplate": hover + "<extra></extra>"}
@@ -49,9 +49,9 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
     full = full_bytes / 1024
     empty = full * len(config.prompt) / (len(config.prompt) + config.tokens)
     data = [
-        _line(made, rate, _("%{y:.0%} of tested proposals accepted"), color="$2"),
-        _line(made, per_call, _("%{y:.2f} tokens per target call"), color="$0", dash="dash"),
-        _line(saw_x, saw_y, _("%{y:.1f} KiB"), color="$3", width=1.5),
+        line(made, rate, _("%{y:.0%} of tested proposals accepted"), color="$2"),
+        line(made, per_call, _("%{y:.2f} tokens per target call"), color="$0", dash="dash"),
+        line(saw_x, saw_y, _("%{y:.1f} KiB"), color="$3", width=1.5),
     ]
     data[1]["yaxis"], data[2]["yaxis"] = "y2", "y3"
     layout = {
@@ -78,7 +78,7 @@ def curve_figure(record: Record, k: int) -> Figure:
     low, high = RANGES["k"]
     ks = list(range(int(low), int(high) + 1))
     curve = [theory.tokens_per_call(alpha, one) for one in ks]
-    formula = _line(ks, curve, _("Eq. 1 at k = %{x:.0f}: %{y:.2f}"), color="$1", dash="dash")
+    formula = line(ks, curve, _("Eq. 1 at k = %{x:.0f}: %{y:.2f}"), color="$1", dash="dash")
     formula |= {"name": _("Eq. 1 at α = {alpha:.2f}").format(alpha=alpha), "showlegend": True}
     measured = _points([(one.k, one.counters) for one in points]) | {
         "name": _("measured, {count} runs each").format(count=record.runs_per_k),

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from tinyllm.experiments.cached_decoding import GenerationRow
-from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.settings import Settings
 from tinyllm.experiments.speculative import Record
 from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
@@ -90,6 +90,11 @@ def _progress(play: Play[Any], finished: str, **words: object) -> None:
         st.caption(finished.format(clock=clock, machine=this_machine(), **words))
 
 
+def counted(play: Play[Any]) -> None:
+    """That what this page shows was counted; nothing is timed."""
+    _progress(play, _("Counted at {clock} with seed {seed}. {machine}."), seed=play.config.seed)
+
+
 def speculative_tiles(record: Record) -> None:
     """The three numbers beside the charts."""
     counters, comparison = record.counters, record.comparison
@@ -122,7 +127,7 @@ def below(
     code: Sequence[Any],
     sources: Sequence[str],
     export: Mapping[str, Sequence[Mapping[str, Any]]],
-    settings: RunConfig,
+    settings: Settings,
     numbers: Sequence[tuple[str, str, str]] = (),
 ) -> None:
     """Below the fold: formula, the engine's source, where it comes from, and the data.

@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 from threadpoolctl import threadpool_limits
 
 import tinyllm
-from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.settings import RunConfig, Settings
 from tinyllm.layers import Array
 from tinyllm.loading import MODELS, load_weights
 from tinyllm.model import Transformer
@@ -113,9 +113,12 @@ class Taker(Protocol):
 
 
 class Play(Generic[Result]):
-    """A run: its settings, what it has given so far, and the rest to ask for."""
+    """A run: its settings, what it has given so far, and the rest to ask for.
 
-    def __init__(self, config: RunConfig, events: Iterable[Any], result: Result) -> None:
+    The settings are of the page's own kind, which is what its `begin` takes.
+    """
+
+    def __init__(self, config: Any, events: Iterable[Any], result: Result) -> None:
         self.config = config
         self.result = result
         self.began = datetime.now()
@@ -139,11 +142,11 @@ class Play(Generic[Result]):
         self.ended = True
 
 
-Begin = Callable[[RunConfig], Play[Result]]
+Begin = Callable[[Any], Play[Result]]  # takes the page's kind of Settings
 
 
 def chosen(
-    page: str, config: RunConfig, begin: Begin[Result], pressed: bool, place: DeltaGenerator | None
+    page: str, config: Settings, begin: Begin[Result], pressed: bool, place: DeltaGenerator | None
 ) -> Play[Result]:
     """The run to show: a new one when Run was pressed, else the one in play with these settings,
     else a finished one, else a new one that hurries.

@@ -1,0 +1,168 @@
+"""What the Prefill page draws and says: its controls, two charts of times, and the sentences."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from tinyllm.experiments.prefill import PrefillConfig, PrefillRow
+from tinyllm.experiments.prefix import PrefillRecord, PrefixRow
+from tinyllm.experiments.timing import Spread
+from tinyllm.ui import controls
+from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.plot import Figure
+from tinyllm.ui.text import _, format_bytes, format_seconds
+
+MAIN = ("prefix", "own", "kv_dtype", "kv_heads")
+
+
+def widgets() -> controls.Widgets:
+    """The page's controls by field."""
+    slider = partial(controls.slider, kind=PrefillConfig)
+    return {
+        "prefix": lambda: slider(
+            "prefix",
+            _("Known prefix, tokens"),
+            16,
+            _("What was computed before: a system prompt or a long document, say."),
+        ),
+        "own": lambda: slider(
+            "own", _("Own tokens"), 1, _("What a request has behind the prefix.")
+        ),
+        "kv_dtype": partial(controls.kv_dtype, PrefillConfig),
+        "kv_heads": controls.RUN_WIDGETS["kv_heads"],
+    }
+
+
+def _series(
+    name: str, x: Sequence[int], times: Sequence[Spread], colour: str, symbol: str, dash: str
+) -> dict[str, Any]:
+    """Medians in ms with their quartiles."""
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": name,
+        "x": x,
+        "y": [one.median * 1000 for one in times],
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [(one.high - one.median) * 1000 for one in times],
+            "arrayminus": [(one.median - one.low) * 1000 for one in times],
+            "thickness": 1,
+            "width": 2,
+            "color": colour,
+        },
+        "line": {"color": colour, "width": 2.5, "dash": dash},
+        "marker": {"symbol": symbol, "size": 8, "color": colour},
+        "hovertemplate": _("%{x} tokens: %{y:.2f} ms") + "<extra></extra>",
+    }
+
+
+def _layout(title: str, below: str, last: int, slowest: float) -> dict[str, Any]:
+    return {
+        "margin": MARGIN,
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": {"x": 0.01, "y": 0.98, "yanchor": "top", "bgcolor": "$background/0.6"},
+        "xaxis": {"range": [-last * 0.02, last * 1.04], "title": {"text": below}},
+        "yaxis": {"range": [0, slowest * 1.12], "ticksuffix": " ms"},
+        "annotations": [heading(title, 1)],
+    }
+
+
+def prefill_figure(rows: Sequence[PrefillRow]) -> Figure:
+    """Time to fill an empty cache with so many tokens, both ways."""
+    x = [row.tokens for row in rows]
+    slow, fast = [row.one_by_one for row in rows], [row.at_once for row in rows]
+    data = [
+        _series(_("one by one"), x, slow, "$1", "circle", "dash"),
+        _series(_("in one call"), x, fast, "$0", "diamond", "solid"),
+    ]
+    most = max((one.high for one in [*slow, *fast]), default=1e-3) * 1000
+    title = _("Tokens into an empty cache")
+    return {"data": data, "layout": _layout(title, _("tokens"), max(x, default=256), most)}
+
+
+def prefix_figure(rows: Sequence[PrefixRow], own: int) -> Figure:
+    """Time to the first logits of a request, by the length of the prefix, all three ways."""
+    x = [row.prefix for row in rows]
+    ways = {name: [getattr(row, name) for row in rows] for name in ("recompute", "copy", "blocks")}
+    data = [
+        _series(_("recomputed"), x, ways["recompute"], "$1", "circle", "dash"),
+        _series(_("copied"), x, ways["copy"], "$2", "square", "dot"),
+        _series(_("blocks shared"), x, ways["blocks"], "$0", "diamond", "solid"),
+    ]
+    most = max((one.high for times in ways.values() for one in times), default=1e-3) * 1000
+    title = _("{own} tokens behind a known prefix").format(own=own)
+    below = _("length of the prefix, tokens")
+    return {"data": data, "layout": _layout(title, below, max([384, *x]), most)}
+
+
+def _words(record: PrefillRecord) -> dict[str, object]:
+    reuse, fill = record.reuse, record.fill
+    return {
+        "prefix": reuse.prefix,
+        "own": reuse.own,
+        "found": reuse.found,
+        "recompute": format_seconds(reuse.recompute.median),
+        "copy": format_seconds(reuse.copy.median),
+        "blocks": format_seconds(reuse.blocks.median),
+        "times": reuse.recompute.median / reuse.blocks.median,
+        "difference": f"{max(reuse.copy_difference, reuse.blocks_difference):.1e}",
+        "copied": format_bytes(reuse.copied_bytes),
+        "new": format_bytes(reuse.new_block_bytes),
+        "tokens": fill.tokens if fill else 0,
+        "ratio": fill.ratio if fill else 0.0,
+        "once": format_seconds(fill.at_once.median) if fill else "-",
+        "single": format_seconds(fill.one_by_one.median) if fill else "-",
+    }
+
+
+def finding(record: PrefillRecord) -> str:
+    """What to notice, of the part that is measured already."""
+    if record.fill is None:
+        return reused(record)
+    sentence = _(
+        "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
+        "every weight once for all of them. Behind a known prefix of {prefix} tokens a request "
+        "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
+        "recomputed. {equal}"
+    )
+    reuse = record.reuse
+    if reuse.copy_difference == reuse.blocks_difference == 0:
+        equal = _("The logits are the same, bit for bit.")
+    else:
+        equal = _("The logits differ by at most {difference}.")
+    words = _words(record)
+    return sentence.format(equal=equal.format(**words), **words)
+
+
+def reused(record: PrefillRecord) -> str:
+    """The reuse of the chosen prefix in words; also what its chart shows."""
+    return _(
+        "Behind a known prefix of {prefix} tokens a request of {own} tokens takes {blocks} with "
+        "shared blocks, {copy} with a copy, and {recompute} recomputed."
+    ).format(**_words(record))
+
+
+def filled(record: PrefillRecord) -> str:
+    """The chart of filling the cache in words."""
+    return _(
+        "Time to put tokens into an empty cache: {tokens} tokens take {once} in one call and "
+        "{single} one by one."
+    ).format(**_words(record))
+
+
+def formula(record: PrefillRecord) -> tuple[str, ...]:
+    """The tokens that a request computes, and the bytes it takes, both ways, with numbers."""
+    reuse = record.reuse
+    total = reuse.prefix + reuse.own
+    left = reuse.prefix - reuse.found
+    return (
+        r"\text{computed} = P + N \quad\text{or, behind } \lfloor P/B \rfloor B"
+        r"\text{ shared tokens,}\quad N + P \bmod B",
+        rf"{reuse.prefix} + {reuse.own} = {total} \quad\text{{or}}\quad "
+        rf"{reuse.own} + {left} = {reuse.own + left}",
+        rf"\text{{copied: }} {reuse.copied_bytes:,}\text{{ bytes}} \quad"
+        rf"\text{{new blocks: }} {reuse.new_block_bytes:,}\text{{ bytes}}",
+    )
