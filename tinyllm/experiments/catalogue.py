@@ -18,7 +18,10 @@ from tinyllm.experiments import (
     kv_heads,
     memory,
     outliers,
+    paging,
     pitfalls,
+    prefill,
+    prefix,
     sweep,
 )
 from tinyllm.experiments.rows import Row, flat
@@ -68,6 +71,21 @@ def _guide() -> Iterator[Row]:
     return (answer.row() for answer in answers.answers(asked))
 
 
+def _prefill() -> Iterator[Row]:
+    """The article's two lengths."""
+    return map(flat, prefill.prefill(load_model("target")))
+
+
+def _prefix() -> Iterator[Row]:
+    """The article's prefix and request."""
+    return map(flat, prefix.prefix(load_model("target")))
+
+
+def _paging() -> Iterator[Row]:
+    """The article's thousand requests, by way of reserving."""
+    return map(flat, paging.waste())
+
+
 def _kv_dtype() -> Iterator[Row]:
     """A large channel's damage, then every format of the cache."""
     target = load_model("target")
@@ -108,8 +126,11 @@ EXPERIMENTS = {
     for experiment in (
         Experiment("decode", "the engine's calls against a plain reference engine", _decode),
         Experiment("kv-cache", "steps and generations with and without the cache", _kv_cache),
+        Experiment("prefill", "a prompt in one call against token by token", _prefill),
+        Experiment("prefix", "a shared prefix recomputed, copied or shared by blocks", _prefix),
         Experiment("kv-heads", "what fewer KV heads save, and cost in quality", _kv_heads),
         Experiment("kv-dtype", "every format of the cache: bytes, texts, loss, time", _kv_dtype),
+        Experiment("paging", "what slabs and blocks reserve and never fill", _paging),
         Experiment("memory", "bytes by formula against bytes of the arrays", _memory),
         Experiment(
             "exactness", "the acceptance rule's output law against the target's", _exactness
