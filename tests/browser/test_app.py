@@ -23,6 +23,7 @@ PAGES = (
     "exactness",
     "sweep",
     "guide",
+    "article",
     "pitfalls",
 )
 SIZES = ((1280, 720), (1920, 1080), (390, 844))

@@ -5,12 +5,15 @@ import json
 import pytest
 
 from tinyllm.__main__ import main
+from tinyllm.errors import SettingError
 from tinyllm.experiments import documents
 from tinyllm.experiments.article import Figure, article, beside
 from tinyllm.experiments.catalogue import EXPERIMENTS, Experiment
 from tinyllm.experiments.report import (
+    STORED,
     Measured,
     Report,
+    ReportConfig,
     comparison_table,
     measure,
     quantity,
@@ -146,3 +149,18 @@ def test_bad_options_are_named(tmp_path, capsys):
 def test_an_event_says_which_experiment_it_is_of(small):
     first = next(measure(["mine"]))
     assert first == Measured("mine", {"a|b": "x < y"}, first.seconds)
+
+
+def test_the_stored_run_has_every_figure_and_a_reason_where_it_is_another():
+    found = Report.load(STORED).comparison
+    assert [item.figure.what for item in found if item.ours is None] == []
+    for item in found:
+        if item.figure.unit != "s" and item.ratio is not None and abs(item.ratio - 1) > 0.03:
+            assert item.figure.why, item.figure.what
+
+
+def test_one_experiment_or_all_that_have_figures():
+    assert ReportConfig(experiment="prefix").names == ("prefix",)
+    assert set(ReportConfig().names) == {figure.experiment for figure in article().figures}
+    with pytest.raises(SettingError, match="experiment must be one of all, kv-cache"):
+        ReportConfig(experiment="speed")

@@ -5,19 +5,41 @@ becomes Markdown or one self-contained HTML file. Draws and prints nothing.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Any, ClassVar
 
 from threadpoolctl import threadpool_limits
 
 from tinyllm.experiments.article import Beside, article, beside
 from tinyllm.experiments.catalogue import EXPERIMENTS
 from tinyllm.experiments.rows import Row
+from tinyllm.experiments.settings import Settings
 from tinyllm.machine import this_machine
 from tinyllm.quantities import format_count, format_seconds
+
+STORED = Path(__file__).parents[2] / "assets" / "report.json"  # a run that comes with the app
+ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportConfig(Settings):
+    """What is to be measured: one experiment that has figures of the article, or all of them."""
+
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "experiment": (ALL, *dict.fromkeys(figure.experiment for figure in article().figures))
+    }
+
+    experiment: str = ALL
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The experiments by name."""
+        every: tuple[str, ...] = self.choices["experiment"][1:]
+        return every if self.experiment == ALL else (self.experiment,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +82,11 @@ class Report:
             beside(figure, self.rows.get(figure.experiment, ())) for figure in article().figures
         ]
 
+    def of(self, names: Iterable[str]) -> list[Beside]:
+        """The comparison for some experiments."""
+        wanted = set(names)
+        return [item for item in self.comparison if item.figure.experiment in wanted]
+
     def to_json(self) -> str:
         """The stored form."""
         return json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
@@ -71,21 +98,27 @@ class Report:
 
 
 def comparison_table(comparison: Iterable[Beside]) -> list[Row]:
-    """The figures side by side as flat rows, for CSV and tables."""
+    """The figures side by side as flat rows, numbers where they are numbers, and as read."""
     return [
         {
             "experiment": item.figure.experiment,
             "figure": item.figure.what,
-            "article": item.figure.value,
-            "ours": item.ours,
+            "article": _number(item.figure.value),
+            "ours": _number(item.ours),
             "ours_low": item.low,
             "ours_high": item.high,
             "unit": item.figure.unit,
             "ours_to_article": item.ratio,
+            "article_as_read": quantity(item.figure.value, item.figure.unit),
+            "ours_as_read": quantity(item.ours, item.figure.unit),
             "why": item.figure.why,
         }
         for item in comparison
     ]
+
+
+def _number(value: float | str | None) -> float | None:
+    return None if isinstance(value, str | None) else float(value)
 
 
 def quantity(value: float | str | None, unit: str) -> str:

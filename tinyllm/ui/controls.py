@@ -62,6 +62,13 @@ def choice(field: str, label: str, help_text: str, kind: type[Settings] = RunCon
     )
 
 
+def menu(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
+    """One of a field's choices, which are too many to be all in view."""
+    return st.selectbox(
+        label, kind.choices[field], key=field, help=help_text, filter_mode=None, **_BIND
+    )
+
+
 def _k() -> Any:
     text = _("How many tokens the drafter proposes before the target checks them in one call.")
     return slider("k", _("k, proposals a round"), 1, text)
@@ -78,14 +85,7 @@ def kv_dtype(kind: type[Settings] = RunConfig) -> Any:
         "How the cache stores its numbers. int8 and int4 add a float16 scale per head and token, "
         "_g8 one for every 8 dimensions; _channel scales keys by dimension over 32 tokens."
     )
-    return st.selectbox(
-        _("KV dtype"),
-        kind.choices["kv_dtype"],
-        key="kv_dtype",
-        help=text,
-        filter_mode=None,
-        **_BIND,
-    )
+    return menu("kv_dtype", _("KV dtype"), text, kind)
 
 
 def _kv_heads() -> Any:
