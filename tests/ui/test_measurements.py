@@ -107,7 +107,7 @@ def test_the_cost_of_calls() -> None:
 def test_two_results_side_by_side() -> None:
     tokens = [ALPHABET.index(symbol) for symbol in "a<b\n"]
     texts = Texts(tuple(tokens), (*tokens[:2], tokens[0]))
-    row = PitfallRow("stop-inside-a-round", "tokens", "<4>", "3", "it & stops", 4)
+    row = PitfallRow("stop-inside-a-round", "tokens", "<4>", "3", "it & stops")
     html = pitfalls.results_html(row, "x ", texts)
     for shown in ("&lt;4&gt;", "it &amp; stops", "a&lt;", 'apart">b⏎</span>', 'apart">a</span>'):
         assert shown in html

@@ -8,6 +8,8 @@ are those of the article's own trials, the others were seen in real engines.
 from collections.abc import Iterator, Sequence
 
 from tinyllm.cache import DenseCache
+from tinyllm.cache.block_table import BlockTable
+from tinyllm.cache.blocks import BlockPool
 from tinyllm.experiments.pitfalls import arrays, blocks, laws, outlier, rounds, stops, storage
 from tinyllm.experiments.pitfalls.record import (
     PROMPT,
@@ -23,7 +25,7 @@ from tinyllm.layers import causal_mask
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import SpeculativeDecoder, acceptance
-from tinyllm.speculative.drafters import ModelDraft, NGramDraft
+from tinyllm.speculative.drafters import ModelDraft
 
 __all__ = [
     "PITFALLS",
@@ -157,13 +159,13 @@ _ALL = (
         "refused-in-the-index",
         storage.measure_index,
         storage.index_when_fed,
-        NGramDraft.commit,
+        BlockPool.forget,
     ),
     Pitfall(
         "leaked-blocks",
         blocks.measure_blocks,
         blocks.LeakyPool,
-        blocks.WholePool,
+        BlockTable.truncate,
     ),
     Pitfall(
         "outlier-key-channel",

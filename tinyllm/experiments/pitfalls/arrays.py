@@ -99,7 +99,6 @@ def measure_no_mask(bench: Bench) -> Seen:
         f"{abs(wrong - alone).max():.3g}; argmax differs at {other} of {len(right)} places",
         f"{abs(right - alone).max():.2g}",
         "adds -inf to the scores of later positions",
-        float(abs(wrong - alone).max()),
     )
     p, shown = Sampling(1.0).distribution(wrong), Sampling(1.0).distribution(right)
     place = int(abs(p - shown).sum(axis=1).argmax())

@@ -36,7 +36,6 @@ class Result:
     wrong: str
     right: str
     engine: str  # what the engine says (its message) or does instead
-    wrong_figure: float | None = None  # the fault's result where it is a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +94,9 @@ class PitfallRow:
     wrong: str
     right: str
     engine: str
-    wrong_figure: float | None
 
     @classmethod
     def of(cls, name: str, seen: Seen) -> "PitfallRow":
         """The row of a measured pitfall."""
         one = seen.result
-        return cls(name, one.measure, one.wrong, one.right, one.engine, one.wrong_figure)
+        return cls(name, one.measure, one.wrong, one.right, one.engine)

@@ -64,7 +64,6 @@ def measure_forgotten_truncate(bench: Bench) -> Seen:
         _place(texts),
         "none",
         f"truncates after every round: {same} of {bench.tokens} tokens are plain decoding's",
-        texts.first_difference,
     )
     return Seen(result, texts=texts)
 

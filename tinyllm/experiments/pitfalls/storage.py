@@ -78,11 +78,15 @@ def measure_whole_prompt(bench: Bench) -> Seen:
         plain_forward(bench.weights, bench.target.config, prompt, held)
         return plain_forward(bench.weights, bench.target.config, prompt[held.n :], held)[-1]
 
+    pool = bench.target.new_pool(2 * len(prompt), block_size=1)
+    bench.target.forward(prompt, pool.new_cache())
+    reused = pool.new_cache(prompt).length
     result = Result(
         "logits after a prompt that is wholly in the cache",
         message(plain),
         f"the last token again: largest difference {abs(again - first).max():.2g}",
-        message(lambda: reuse_everything(bench, len(prompt))),
+        f"{message(lambda: reuse_everything(bench, len(prompt)))}; a paged cache reuses {reused} "
+        f"of these {len(prompt)} tokens",
     )
     return Seen(result)
 
@@ -119,6 +123,22 @@ def measure_index(bench: Bench) -> Seen:
         f"largest logit difference after reusing a prefix with a refused {ALPHABET[refused]!r}",
         f"{reuse(index_when_fed(prompt, [refused], 0)):.3g}",
         f"{reuse(index_when_committed(prompt, [refused], 0)):.2g}",
-        "drafters and caches are told only what was committed (Draft.commit, cache.truncate)",
+        f"a block that is written to again can no longer be found: the same two requests on a "
+        f"paged cache differ by {_paged_difference(bench, refused, kept):.2g}",
     )
     return Seen(result)
+
+
+def _paged_difference(bench: Bench, refused: int, kept: int) -> float:
+    """The same two requests on the engine's pool, in which every block can be found."""
+    target, prompt = bench.target, bench.prompt_tokens
+    pool = target.new_pool(target.config.context_length, block_size=2)
+    first = pool.new_cache()
+    target.forward(prompt, first)
+    target.forward([refused], first)
+    first.truncate(len(prompt))
+    target.forward([kept], first)
+    asked = [*prompt, refused, kept]
+    second = pool.new_cache(asked)
+    logits = target.forward(asked[second.length :], second, rows=1)
+    return float(abs(logits - target.forward(asked, rows=1)).max())
