@@ -32,8 +32,8 @@ def show() -> None:
         figure = figures.cache_figure(rows, shape, CONTEXT_LENGTH)
         plot(figure, "cache_chart", alt=findings.cache_chart(last), height=430)
     with tiles:
-        st.metric(_("A step with the cache"), format_seconds(last.cached.median))
-        st.metric(_("Recomputing everything"), format_seconds(last.uncached.median))
+        st.metric(_("A step with the cache"), format_seconds(last.cached_seconds.median))
+        st.metric(_("Recomputing everything"), format_seconds(last.uncached_seconds.median))
         st.metric(_("The cache holds"), format_bytes(last.used_bytes))
         layout.generation_tile(record.generation, record.tokens)
     layout.notice(findings.cache(last))
@@ -67,8 +67,8 @@ layout.below(
         "of D numbers of b bits, and for integers n float16 scales. Below, the formula for a "
         "full context beside the cache's own count and the sum of its arrays' nbytes. Then the "
         "operations of a step: two for every multiplication of its matrix products, counted from "
-        "their shapes, for T new tokens behind S cached ones. Counting two for every parameter "
-        "instead, norms, biases and embeddings too, gives up to 3 % more."
+        "their shapes, for T new tokens behind S cached ones. The article counts two for every "
+        "parameter but the positions' instead, and arrives at up to 3 % more."
     ),
     formula=(
         *formulas.cache_bytes(shape, CONTEXT_LENGTH, config.kv_dtype, size),

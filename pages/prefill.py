@@ -39,8 +39,8 @@ def show() -> None:
         times = _("{times:.1f} ×")
         one_by_one = "-" if fill is None else times.format(times=fill.ratio)
         st.metric(_("One by one takes"), one_by_one)
-        st.metric(_("Request recomputed"), format_seconds(reuse.recompute.median))
-        st.metric(_("With shared blocks"), format_seconds(reuse.blocks.median))
+        st.metric(_("Request recomputed"), format_seconds(reuse.recompute_seconds.median))
+        st.metric(_("With shared blocks"), format_seconds(reuse.blocks_seconds.median))
     layout.notice(prefill.finding(record))
 
 

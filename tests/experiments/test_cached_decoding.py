@@ -27,13 +27,13 @@ def test_every_row_comes_in_order(model: Transformer) -> None:
     assert 0 <= equality.largest_difference < 1e-5
     assert [step.T for step in steps] == [2, 16, 40]
     for step in steps:
-        assert step.cached_s.count == step.uncached_s.count == step.ratio.count == 3
+        assert step.cached_seconds.count == step.uncached_seconds.count == step.ratio.count == 3
         assert step.cached_mflop == matrix_flops(SMALL, 1, step.T - 1) / 1e6
         assert step.uncached_mflop == matrix_flops(SMALL, step.T) / 1e6
         assert step.cached_mflop < step.engine_mflop < step.uncached_mflop
     assert isinstance(whole, cached.GenerationRow)
     assert whole.tokens == 6
-    assert whole.cached_s.count == cached.REPEATS
+    assert whole.cached_seconds.count == cached.REPEATS
 
 
 @pytest.mark.parametrize("position", [1, 513])
@@ -50,8 +50,12 @@ def test_only_whole_repeats_count() -> None:
     part = times("uncached", 1, [9.0, 9.0]) + times("cached", 1, [9.0])
     row = cached.generation_row(first + part, tokens=2)
     assert row is not None
-    assert (row.uncached_s.median, row.cached_s.median, row.ratio.median) == (8.0, 2.0, 4.0)
-    assert row.cached_s.count == 1
+    assert (row.uncached_seconds.median, row.cached_seconds.median, row.ratio.median) == (
+        8.0,
+        2.0,
+        4.0,
+    )
+    assert row.cached_seconds.count == 1
     assert cached.generation_row(part, tokens=2) is None
     assert cached.generation_row([]) is None
 

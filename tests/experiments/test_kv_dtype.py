@@ -112,8 +112,8 @@ def test_progress_leads_to_each_row(model: Transformer) -> None:
     assert parts == 2 * list(range(16))
     row = events[-1]
     assert isinstance(row, kv_dtype.FormatRow)
-    assert row.step.count == row.reference_step.count == kv_dtype.STEP_TURNS
-    assert isinstance(flat(row)["step_low"], float)
+    assert row.step_seconds.count == row.reference_step_seconds.count == kv_dtype.STEP_TURNS
+    assert isinstance(flat(row)["step_seconds_low"], float)
 
 
 def test_texts_are_those_of_the_run(record: kv_dtype.FormatRecord, model: Transformer) -> None:

@@ -27,7 +27,7 @@ def test_bytes_are_those_of_keys_and_values() -> None:
     rows = attention_step.attention_rows(times)
     assert [row.kv_heads for row in rows] == [4, 2, 1]
     assert [row.cache_bytes for row in rows] == [2 * heads * 33 * 8 * 4 for heads in (4, 2, 1)]
-    assert all(row.step_s.count == 2 for row in rows)
+    assert all(row.step_seconds.count == 2 for row in rows)
     assert (rows[0].share.low, rows[0].share.high) == (1.0, 1.0)
     assert [row.met for row in rows] == [None] * 3  # the bound is that of one head of eight
 
@@ -47,7 +47,7 @@ def test_one_head_of_eight_is_held_to_its_bound(seconds: float, met: bool) -> No
     times = [AttentionTime(1, 8, 800, 1.0), AttentionTime(1, 1, 100, seconds)]
     part = AttentionTime(2, 8, 800, 50.0)  # a turn that is not whole
     most, one = attention_step.attention_rows([*times, part])
-    assert most.step_s.median == 1.0
+    assert most.step_seconds.median == 1.0
     assert one.share.median == seconds
     assert one.at_most == attention_step.AT_MOST
     assert one.met is met
@@ -74,7 +74,7 @@ def test_losses_are_those_of_training() -> None:
     for row in rows:
         network = Network(load_parameters(MODELS / row.model))
         assert row.loss == pytest.approx(loss_by_position(network, text, most=3).mean, abs=1e-5)
-        assert (row.windows, row.step_s.count) == (3, 3)
+        assert (row.windows, row.step_seconds.count) == (3, 3)
     assert rows[0].above == rows[0].above_error == 0
     assert rows[1].above == pytest.approx(rows[1].loss - rows[0].loss)
 
@@ -112,5 +112,5 @@ def test_both_measurements_take_turns_and_add_up() -> None:
     assert [len(turn.attention) for turn in turns] == [4, 4, 4]
     assert [len(turn.quality) for turn in turns] == [2, 2, 0]
     assert all(record.take(turn) for turn in turns)
-    assert [row.step_s.count for row in record.attention] == [3] * 4
+    assert [row.step_seconds.count for row in record.attention] == [3] * 4
     assert [row.windows for row in record.quality] == [2, 2]

@@ -69,7 +69,7 @@ def test_step_times_fill_the_context(model: Transformer) -> None:
     assert np.isfinite(np.concatenate([row.fill for row in rows], axis=1)).all()
     for row in rows:
         assert row.used_bytes == format_of("int8").bytes(SMALL, row.position)
-        assert row.cached.count == row.uncached.count == 2
+        assert row.cached_seconds.count == row.uncached_seconds.count == 2
 
 
 def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None:

@@ -22,8 +22,8 @@ def test_rows_of_prefill(model: Transformer, dtype: str) -> None:
     rows = list(prefill.prefill(model, (1, 5, 24), turns=3, kv_dtype=dtype))
     assert [row.tokens for row in rows] == [1, 5, 24]
     for row in rows:
-        assert row.at_once.count == row.one_by_one.count == 3
-        assert row.ratio == row.one_by_one.median / row.at_once.median
+        assert row.at_once_seconds.count == row.one_by_one_seconds.count == 3
+        assert row.ratio == row.one_by_one_seconds.median / row.at_once_seconds.median
         # A rounded cache rounds what each way computes, and they differ in the last bit.
         assert row.logit_difference <= (5e-6 if dtype == "float32" else 5e-3)
     assert rows[0].logit_difference == 0
@@ -54,7 +54,7 @@ def test_rows_of_a_prefix(
 ) -> None:
     (row,) = prefix.prefix(model, (length,), own=9, turns=2, kv_dtype=dtype, block_size=size)
     assert (row.prefix, row.own, row.found) == (length, 9, found)
-    assert row.recompute.count == row.copy.count == row.blocks.count == 2
+    assert row.recompute_seconds.count == row.copy_seconds.count == row.blocks_seconds.count == 2
     bound = 5e-6 if dtype == "float32" else 5e-3
     assert row.copy_difference <= bound
     assert row.blocks_difference <= bound

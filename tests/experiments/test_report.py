@@ -20,11 +20,19 @@ from tinyllm.experiments.report import (
     shown,
 )
 
-STEP = Figure("kv-cache", "A step", {"name": "step", "T": 16}, "cached_s", 0.00095, "s", "Faster.")
+STEP = Figure(
+    "kv-cache", "A step", {"name": "step", "T": 16}, "cached_seconds", 0.00095, "s", "Faster."
+)
 ROWS = [
     {"name": "equality", "tokens": 96},
-    {"name": "step", "T": 8, "cached_s": 1.0},
-    {"name": "step", "T": 16, "cached_s": 0.00019, "cached_s_low": 0.0001, "cached_s_high": 0.0003},
+    {"name": "step", "T": 8, "cached_seconds": 1.0},
+    {
+        "name": "step",
+        "T": 16,
+        "cached_seconds": 0.00019,
+        "cached_seconds_low": 0.0001,
+        "cached_seconds_high": 0.0003,
+    },
 ]
 
 

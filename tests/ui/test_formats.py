@@ -28,8 +28,8 @@ ROW = kv_dtype.FormatRow(
     loss=1.0954,
     loss_increase=0.0,
     loss_error=0.0,
-    step=Spread(1.5e-4, 1.4e-4, 1.6e-4, 40),
-    reference_step=Spread(1.5e-4, 1.4e-4, 1.6e-4, 40),
+    step_seconds=Spread(1.5e-4, 1.4e-4, 1.6e-4, 40),
+    reference_step_seconds=Spread(1.5e-4, 1.4e-4, 1.6e-4, 40),
 )
 INT4 = replace(
     ROW,
@@ -39,7 +39,7 @@ INT4 = replace(
     identical=2,
     loss_increase=0.0212,
     loss_error=0.003,
-    step=Spread(5e-4, 4e-4, 6e-4, 40),
+    step_seconds=Spread(5e-4, 4e-4, 6e-4, 40),
 )
 RECORD = kv_dtype.FormatRecord(formats={"float32": ROW, "int4": INT4})
 

@@ -39,7 +39,7 @@ class AttentionRow:
     name: str
     kv_heads: int
     cache_bytes: int  # of the one layer
-    step_s: Spread
+    step_seconds: Spread
     share: Spread  # of the time that the most heads take, within a turn
     at_most: float | None  # the bound of the share's median, for a single head
     met: bool | None
@@ -113,7 +113,7 @@ def _row(kv_heads: int, most: int, turns: Sequence[dict[int, AttentionTime]]) ->
         name="attention",
         kv_heads=kv_heads,
         cache_bytes=turns[0][kv_heads].cache_bytes,
-        step_s=Spread.of(turn[kv_heads].seconds for turn in turns),
+        step_seconds=Spread.of(turn[kv_heads].seconds for turn in turns),
         share=share,
         at_most=at_most,
         met=None if at_most is None else share.median <= at_most,

@@ -39,8 +39,8 @@ class StepRow:
 
     name: str
     T: int  # tokens in the sequence, the one that is fed included
-    cached_s: Spread
-    uncached_s: Spread
+    cached_seconds: Spread
+    uncached_seconds: Spread
     ratio: Spread  # uncached / cached, within a turn
     cached_mflop: float
     uncached_mflop: float  # every token through every layer and the head
@@ -53,8 +53,8 @@ class GenerationRow:
 
     name: str
     tokens: int
-    cached_s: Spread
-    uncached_s: Spread
+    cached_seconds: Spread
+    uncached_seconds: Spread
     ratio: Spread
 
 
@@ -111,8 +111,8 @@ def step(model: Transformer, position: int, turns: int = TURNS) -> StepRow:
     return StepRow(
         name="step",
         T=position,
-        cached_s=Spread.of(seconds["cached"]),
-        uncached_s=Spread.of(seconds["uncached"]),
+        cached_seconds=Spread.of(seconds["cached"]),
+        uncached_seconds=Spread.of(seconds["uncached"]),
         ratio=_ratio(seconds),
         cached_mflop=matrix_flops(model.config, 1, position - 1) / 1e6,
         uncached_mflop=matrix_flops(model.config, position) / 1e6,
@@ -161,7 +161,7 @@ def generation_row(times: Iterable[TokenTime], tokens: int = TOKENS) -> Generati
     return GenerationRow(
         name="generate",
         tokens=tokens,
-        cached_s=Spread.of(seconds["cached"]),
-        uncached_s=Spread.of(seconds["uncached"]),
+        cached_seconds=Spread.of(seconds["cached"]),
+        uncached_seconds=Spread.of(seconds["uncached"]),
         ratio=_ratio(seconds),
     )

@@ -64,7 +64,7 @@ class QualityRow:
     above_error: float  # standard error of that difference; 0 with fewer than two windows
     windows: int
     card_loss: float
-    step_s: Spread
+    step_seconds: Spread
 
 
 def variants() -> list[Variant]:
@@ -130,7 +130,7 @@ def _row(variant: Variant, first: Variant, windows: Sequence[dict[str, VariantTi
         above_error=stdev(above) / len(above) ** 0.5 if len(above) > 1 else 0.0,
         windows=len(windows),
         card_loss=variant.card_loss,
-        step_s=Spread.of(window[variant.name].seconds for window in windows),
+        step_seconds=Spread.of(window[variant.name].seconds for window in windows),
     )
 
 

@@ -36,8 +36,8 @@ class CacheRow:
     """The measurements at one position of the sequence."""
 
     position: int  # S, tokens held before the step
-    cached: Spread  # seconds of one step
-    uncached: Spread
+    cached_seconds: Spread  # of one step
+    uncached_seconds: Spread
     used_bytes: int
     fill: NDArray[np.float32]  # (L G, new positions): size of the key vectors, for showing
 
@@ -141,12 +141,12 @@ def table(rows: Iterable[CacheRow], config: ModelConfig) -> list[dict[str, objec
     return [
         {
             "position": row.position,
-            "cached_seconds": row.cached.median,
-            "cached_low": row.cached.low,
-            "cached_high": row.cached.high,
-            "uncached_seconds": row.uncached.median,
-            "uncached_low": row.uncached.low,
-            "uncached_high": row.uncached.high,
+            "cached_seconds": row.cached_seconds.median,
+            "cached_seconds_low": row.cached_seconds.low,
+            "cached_seconds_high": row.cached_seconds.high,
+            "uncached_seconds": row.uncached_seconds.median,
+            "uncached_seconds_low": row.uncached_seconds.low,
+            "uncached_seconds_high": row.uncached_seconds.high,
             "cached_mflop": matrix_flops(config, 1, row.position) / 1e6,
             "uncached_mflop": matrix_flops(config, row.position + 1) / 1e6,
             "cache_bytes": row.used_bytes,

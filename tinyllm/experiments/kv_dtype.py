@@ -48,8 +48,8 @@ class FormatRow:
     loss: float  # nats per character
     loss_increase: float
     loss_error: float  # standard error of the increase, over windows
-    step: Spread  # seconds of one step near the context's end
-    reference_step: Spread  # of float32, in turn
+    step_seconds: Spread  # of one step near the context's end
+    reference_step_seconds: Spread  # of float32, in turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ def _row(
         loss=float(answers.losses.mean()),
         loss_increase=float(increases.mean()),
         loss_error=float(increases.std(ddof=1) / len(increases) ** 0.5),
-        step=step,
-        reference_step=reference_step,
+        step_seconds=step,
+        reference_step_seconds=reference_step,
     )
 
 

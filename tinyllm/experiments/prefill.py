@@ -60,14 +60,14 @@ class PrefillRow:
     """So many tokens into an empty cache, both ways."""
 
     tokens: int
-    at_once: Spread  # seconds
-    one_by_one: Spread
+    at_once_seconds: Spread
+    one_by_one_seconds: Spread
     logit_difference: float  # the largest of the last token's
 
     @property
     def ratio(self) -> float:
         """How many times as long one by one takes."""
-        return self.one_by_one.median / self.at_once.median
+        return self.one_by_one_seconds.median / self.at_once_seconds.median
 
 
 def prefill(

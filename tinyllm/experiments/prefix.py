@@ -36,9 +36,9 @@ class PrefixRow:
     prefix: int
     own: int
     found: int  # of the prefix, the tokens in whole blocks
-    recompute: Spread  # seconds
-    copy: Spread
-    blocks: Spread
+    recompute_seconds: Spread
+    copy_seconds: Spread
+    blocks_seconds: Spread
     copy_difference: float  # the largest of the own tokens' logits, against recomputing
     blocks_difference: float
     copied_bytes: int

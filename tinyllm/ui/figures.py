@@ -14,6 +14,7 @@ from tinyllm.config import ModelConfig
 from tinyllm.experiments.kv_cache import CacheRow
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.speculative import Record, RoundRow
+from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import Counters, theory
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
@@ -21,6 +22,10 @@ from tinyllm.ui.text import _
 _YARDSTICK = 32  # positions whose mean key length is each head's measure
 _DARKEST = 2.5  # times that measure
 MARGIN = {"l": 8, "r": 8, "t": 22, "b": 8}
+# Looks of times(), the same on every page: the plain way, one in between, and the fast way.
+SLOW = {"colour": "$1", "symbol": "circle", "dash": "dash"}
+BETWEEN = {"colour": "$2", "symbol": "square", "dash": "dot"}
+FAST = {"colour": "$0", "symbol": "diamond", "dash": "solid"}
 
 
 def heading(text: str, y: float) -> dict[str, Any]:
@@ -120,12 +125,16 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
     """Step time with and without the cache against position; below, the cache filling up."""
     heads = shape.n_kv_head
     head_rows = shape.n_layer * heads
+    positions = [row.position for row in rows]
+    cached = [row.cached_seconds for row in rows]
+    uncached = [row.uncached_seconds for row in rows]
+    hover = _("position %{x}: %{y:.3f} ms")
     data = [
-        _times(rows, "uncached", "$1", "circle", "dash"),
-        _times(rows, "cached", "$0", "diamond", "solid"),
+        times(_("recomputing everything"), positions, uncached, hover, **SLOW),
+        times(_("with the cache"), positions, cached, hover, **FAST),
         _fill(rows, last, head_rows, heads),
     ]
-    slowest = max((row.uncached.high for row in rows), default=1e-3) * 1000
+    slowest = max((one.high for one in uncached), default=1e-3) * 1000
     layout = {
         "margin": MARGIN,
         "hovermode": "closest",
@@ -156,16 +165,22 @@ def cache_figure(rows: Sequence[CacheRow], shape: ModelConfig, last: int) -> Fig
     return {"data": data, "layout": layout}
 
 
-def _times(
-    rows: Sequence[CacheRow], field: str, colour: str, symbol: str, dash: str
+def times(
+    name: str,
+    x: Sequence[int],
+    spreads: Sequence[Spread],
+    hover: str,
+    *,
+    colour: str,
+    symbol: str,
+    dash: str,
 ) -> dict[str, Any]:
-    spreads = [getattr(row, field) for row in rows]
-    names = {"cached": _("with the cache"), "uncached": _("recomputing everything")}
+    """A curve of medians in ms with their quartiles; the spreads are of seconds."""
     return {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": names[field],
-        "x": [row.position for row in rows],
+        "name": name,
+        "x": x,
         "y": [one.median * 1000 for one in spreads],
         "error_y": {
             "type": "data",
@@ -177,8 +192,8 @@ def _times(
             "color": colour,
         },
         "line": {"color": colour, "width": 2.5, "dash": dash},
-        "marker": {"symbol": symbol, "size": 7, "color": colour},
-        "hovertemplate": _("position %{x}: %{y:.3f} ms<extra></extra>"),
+        "marker": {"symbol": symbol, "size": 8, "color": colour},
+        "hovertemplate": f"{hover}<extra></extra>",
     }
 
 

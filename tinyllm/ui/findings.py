@@ -47,9 +47,9 @@ def race(record: Sequence[Lane]) -> str:
 def _cache_words(row: CacheRow) -> dict[str, object]:
     return {
         "position": row.position,
-        "cached": format_seconds(row.cached.median),
-        "uncached": format_seconds(row.uncached.median),
-        "ratio": row.uncached.median / row.cached.median,
+        "cached": format_seconds(row.cached_seconds.median),
+        "uncached": format_seconds(row.uncached_seconds.median),
+        "ratio": row.uncached_seconds.median / row.cached_seconds.median,
         "used": format_bytes(row.used_bytes),
         "each": format_count(row.used_bytes / row.position),
     }
@@ -95,12 +95,12 @@ def cache_numbers(record: CacheRecord, shape: ModelConfig) -> list[tuple[str, st
         ),
         (
             _("{tokens} tokens with the cache").format(tokens=record.tokens),
-            "-" if row is None else _range(row.cached_s),
+            "-" if row is None else _range(row.cached_seconds),
             _("greedy or drawn as chosen above: median and quartiles"),
         ),
         (
             _("{tokens} tokens without").format(tokens=record.tokens),
-            "-" if row is None else _range(row.uncached_s),
+            "-" if row is None else _range(row.uncached_seconds),
             _("the same tokens, the whole text read anew for each"),
         ),
     ]

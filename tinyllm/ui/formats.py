@@ -13,6 +13,7 @@ from tinyllm.cache import CACHE_DTYPES, format_of
 from tinyllm.config import ModelConfig
 from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts
 from tinyllm.experiments.outliers import OutlierRow
+from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, format_seconds
 
@@ -34,15 +35,6 @@ _KINDS = {
 _LOOKS = {"floats": ("$0", "circle"), "token": ("$1", "square"), "channel": ("$2", "diamond")}
 _DASHES = ("solid", "dash", "dot")
 _ALIKE = 0.8  # of an error: from here on two are called alike
-
-
-def _margin() -> dict[str, int]:
-    return {"l": 8, "r": 8, "t": 24, "b": 8}
-
-
-def _title(text: str) -> dict[str, Any]:
-    place = {"xref": "paper", "yref": "paper", "x": 0, "y": 1, "xanchor": "left"}
-    return place | {"yanchor": "bottom", "text": f"<b>{text}</b>", "showarrow": False}
 
 
 def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Figure:
@@ -79,7 +71,7 @@ def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Fig
     top = max((row.loss_increase + row.loss_error for row in record.formats.values()), default=0)
     widest = format_of(REFERENCE).bytes(shape, shape.context_length) / shape.context_length
     layout = {
-        "margin": _margin(),
+        "margin": MARGIN,
         "hovermode": "closest",
         "showlegend": True,
         "legend": {"x": 0.99, "y": 0.99, "xanchor": "right", "yanchor": "top"},
@@ -92,7 +84,7 @@ def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Fig
             "range": [log10(widest / 10), log10(widest * 1.35)],
         },
         "yaxis": {"range": [-0.16 * (top or 0.01), 1.2 * (top or 0.01)], "nticks": 6},
-        "annotations": [_title(_("Increase of the loss, nats"))],
+        "annotations": [heading(_("Increase of the loss, nats"), 1)],
     }
     return {"data": data, "layout": layout}
 
@@ -158,7 +150,7 @@ def outlier_figure(rows: Sequence[OutlierRow], chosen: str) -> Figure:
         )
     factors = sorted({row.factor for row in rows})
     layout = {
-        "margin": _margin(),
+        "margin": MARGIN,
         "hovermode": "closest",
         "showlegend": True,
         "legend": {"x": 0.01, "y": 0.99, "yanchor": "top", "bgcolor": "$background/0.6"},
@@ -169,7 +161,7 @@ def outlier_figure(rows: Sequence[OutlierRow], chosen: str) -> Figure:
             "title": {"text": _("factor on one channel of every head")},
         },
         "yaxis": {"rangemode": "tozero", "tickformat": ".0%"},
-        "annotations": [_title(_("Error of all other channels of the keys"))],
+        "annotations": [heading(_("Error of all other channels of the keys"), 1)],
     }
     return {"data": data, "layout": layout}
 
@@ -206,8 +198,8 @@ def _words(row: FormatRow, reference: FormatRow) -> dict[str, str]:
         "loss": f"{reference.loss:.3f}",
         "identical": str(row.identical),
         "prompts": str(row.prompts),
-        "step": format_seconds(row.step.median),
-        "reference_step": format_seconds(row.reference_step.median),
+        "step": format_seconds(row.step_seconds.median),
+        "reference_step": format_seconds(row.reference_step_seconds.median),
     }
 
 

@@ -18,16 +18,16 @@ def attention_figure(rows: Sequence[AttentionRow]) -> Figure:
     names = [str(row.kv_heads) for row in rows]
     labels = [
         f"{_heads(row.kv_heads)}<br>{format_bytes(row.cache_bytes)}"
-        f"<br><b>{format_seconds(row.step_s.median)}</b>"
+        f"<br><b>{format_seconds(row.step_seconds.median)}</b>"
         for row in rows
     ]
-    whole = 1000 * rows[0].step_s.median if rows else 1.0  # ms
+    whole = 1000 * rows[0].step_seconds.median if rows else 1.0  # ms
     largest = rows[0].cache_bytes if rows else 1
     measured = {
         "type": "bar",
         "name": _("measured: median and quartiles"),
         "x": names,
-        "y": [1000 * row.step_s.median for row in rows],
+        "y": [1000 * row.step_seconds.median for row in rows],
         "width": 0.6,
         "marker": {"color": "$0/0.55", "line": {"color": "$0", "width": 1.5}},
         "error_y": _quartiles(rows),
@@ -55,8 +55,8 @@ def attention_figure(rows: Sequence[AttentionRow]) -> Figure:
         "line": {"color": "$1", "dash": "dot", "width": 2},
         "hoverinfo": "skip",
     }
-    highest = max((1000 * row.step_s.high for row in rows), default=1.0)
-    tallest = max((1000 * row.step_s.median for row in rows), default=1.0)
+    highest = max((1000 * row.step_seconds.high for row in rows), default=1.0)
+    tallest = max((1000 * row.step_seconds.median for row in rows), default=1.0)
     top = min(highest, 2 * tallest)  # a disturbed quartile does not shrink the bars
     layout = {
         "margin": MARGIN,
@@ -69,7 +69,7 @@ def attention_figure(rows: Sequence[AttentionRow]) -> Figure:
 
 
 def _quartiles(rows: Sequence[AttentionRow]) -> dict[str, Any]:
-    spreads = [row.step_s for row in rows]
+    spreads = [row.step_seconds for row in rows]
     return {
         "type": "data",
         "symmetric": False,
@@ -134,7 +134,7 @@ def _trained(
             "symbol": symbol,
         },
         "customdata": [
-            [row.model, row.above, row.above_error, row.card_loss, 1000 * row.step_s.median]
+            [row.model, row.above, row.above_error, row.card_loss, 1000 * row.step_seconds.median]
             for row in shown
         ],
         "hovertemplate": _(
@@ -160,8 +160,8 @@ def _words(record: HeadsRecord) -> dict[str, object]:
         "windows": best.windows,
         "cache": format_bytes(most.cache_bytes),
         "least": format_bytes(fewest.cache_bytes),
-        "slow": format_seconds(most.step_s.median),
-        "fast": format_seconds(fewest.step_s.median),
+        "slow": format_seconds(most.step_seconds.median),
+        "fast": format_seconds(fewest.step_seconds.median),
         "loss": first.loss,
         "loss_best": best.loss,
     }

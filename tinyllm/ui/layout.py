@@ -111,10 +111,10 @@ def generation_tile(row: GenerationRow | None, tokens: int) -> None:
     """What a whole generation takes with the cache, and what it would take without."""
     st.metric(
         _("{tokens} tokens with the cache").format(tokens=tokens),
-        "-" if row is None else format_seconds(row.cached_s.median),
+        "-" if row is None else format_seconds(row.cached_seconds.median),
         _("being measured")
         if row is None
-        else _("instead of {time}").format(time=format_seconds(row.uncached_s.median)),
+        else _("instead of {time}").format(time=format_seconds(row.uncached_seconds.median)),
         delta_color="off",
         delta_arrow="off",
     )

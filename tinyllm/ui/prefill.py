@@ -6,9 +6,8 @@ from typing import Any
 
 from tinyllm.experiments.prefill import PrefillConfig, PrefillRow
 from tinyllm.experiments.prefix import PrefillRecord, PrefixRow
-from tinyllm.experiments.timing import Spread
 from tinyllm.ui import controls
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import BETWEEN, FAST, MARGIN, SLOW, heading, times
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_seconds
 
@@ -33,31 +32,6 @@ def widgets() -> controls.Widgets:
     }
 
 
-def _series(
-    name: str, x: Sequence[int], times: Sequence[Spread], colour: str, symbol: str, dash: str
-) -> dict[str, Any]:
-    """Medians in ms with their quartiles."""
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": name,
-        "x": x,
-        "y": [one.median * 1000 for one in times],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [(one.high - one.median) * 1000 for one in times],
-            "arrayminus": [(one.median - one.low) * 1000 for one in times],
-            "thickness": 1,
-            "width": 2,
-            "color": colour,
-        },
-        "line": {"color": colour, "width": 2.5, "dash": dash},
-        "marker": {"symbol": symbol, "size": 8, "color": colour},
-        "hovertemplate": _("%{x} tokens: %{y:.2f} ms") + "<extra></extra>",
-    }
-
-
 def _layout(title: str, below: str, last: int, slowest: float) -> dict[str, Any]:
     return {
         "margin": MARGIN,
@@ -72,11 +46,12 @@ def _layout(title: str, below: str, last: int, slowest: float) -> dict[str, Any]
 
 def prefill_figure(rows: Sequence[PrefillRow]) -> Figure:
     """Time to fill an empty cache with so many tokens, both ways."""
-    x = [row.tokens for row in rows]
-    slow, fast = [row.one_by_one for row in rows], [row.at_once for row in rows]
+    x, hover = [row.tokens for row in rows], _("%{x} tokens: %{y:.2f} ms")
+    slow = [row.one_by_one_seconds for row in rows]
+    fast = [row.at_once_seconds for row in rows]
     data = [
-        _series(_("one by one"), x, slow, "$1", "circle", "dash"),
-        _series(_("in one call"), x, fast, "$0", "diamond", "solid"),
+        times(_("one by one"), x, slow, hover, **SLOW),
+        times(_("in one call"), x, fast, hover, **FAST),
     ]
     most = max((one.high for one in [*slow, *fast]), default=1e-3) * 1000
     title = _("Tokens into an empty cache")
@@ -85,14 +60,16 @@ def prefill_figure(rows: Sequence[PrefillRow]) -> Figure:
 
 def prefix_figure(rows: Sequence[PrefixRow], own: int) -> Figure:
     """Time to the first logits of a request, by the length of the prefix, all three ways."""
-    x = [row.prefix for row in rows]
-    ways = {name: [getattr(row, name) for row in rows] for name in ("recompute", "copy", "blocks")}
+    x, hover = [row.prefix for row in rows], _("%{x} tokens: %{y:.2f} ms")
+    recompute = [row.recompute_seconds for row in rows]
+    copy = [row.copy_seconds for row in rows]
+    blocks = [row.blocks_seconds for row in rows]
     data = [
-        _series(_("recomputed"), x, ways["recompute"], "$1", "circle", "dash"),
-        _series(_("copied"), x, ways["copy"], "$2", "square", "dot"),
-        _series(_("blocks shared"), x, ways["blocks"], "$0", "diamond", "solid"),
+        times(_("recomputed"), x, recompute, hover, **SLOW),
+        times(_("copied"), x, copy, hover, **BETWEEN),
+        times(_("blocks shared"), x, blocks, hover, **FAST),
     ]
-    most = max((one.high for times in ways.values() for one in times), default=1e-3) * 1000
+    most = max((one.high for one in [*recompute, *copy, *blocks]), default=1e-3) * 1000
     title = _("{own} tokens behind a known prefix").format(own=own)
     below = _("length of the prefix, tokens")
     return {"data": data, "layout": _layout(title, below, max([384, *x]), most)}
@@ -104,17 +81,17 @@ def _words(record: PrefillRecord) -> dict[str, object]:
         "prefix": reuse.prefix,
         "own": reuse.own,
         "found": reuse.found,
-        "recompute": format_seconds(reuse.recompute.median),
-        "copy": format_seconds(reuse.copy.median),
-        "blocks": format_seconds(reuse.blocks.median),
-        "times": reuse.recompute.median / reuse.blocks.median,
+        "recompute": format_seconds(reuse.recompute_seconds.median),
+        "copy": format_seconds(reuse.copy_seconds.median),
+        "blocks": format_seconds(reuse.blocks_seconds.median),
+        "times": reuse.recompute_seconds.median / reuse.blocks_seconds.median,
         "difference": f"{max(reuse.copy_difference, reuse.blocks_difference):.1e}",
         "copied": format_bytes(reuse.copied_bytes),
         "new": format_bytes(reuse.new_block_bytes),
         "tokens": fill.tokens if fill else 0,
         "ratio": fill.ratio if fill else 0.0,
-        "once": format_seconds(fill.at_once.median) if fill else "-",
-        "single": format_seconds(fill.one_by_one.median) if fill else "-",
+        "once": format_seconds(fill.at_once_seconds.median) if fill else "-",
+        "single": format_seconds(fill.one_by_one_seconds.median) if fill else "-",
     }
 
 
