@@ -19,7 +19,7 @@ def begin(config: RunConfig) -> state.Play[guide.Answers]:
     known = variants()
     models = [state.model(one.name) for one in known]
     asked = answers.Asked(state.model("target"), state.model("draft"), known, models)
-    return state.Play(config, answers.answers(asked), guide.Answers())
+    return state.Play(config, answers.rows(asked), guide.Answers())
 
 
 def show() -> None:
@@ -52,7 +52,7 @@ layout.below(
         "blocks to begin with, and 8-bit caches and speculation are chosen on top."
     ),
     formula=(),
-    code=(advice, answers.answers),
+    code=(advice, answers.rows),
     sources=tuple(_(source) for source in SOURCES.values()),
     export={"answers": [answer.row() for answer in play.result.given]},
     settings=play.config,

@@ -6,6 +6,7 @@ from tinyllm.cache import Format
 from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
+from tinyllm.experiments import outliers
 from tinyllm.experiments.kv_dtype import (
     STEP_TURNS,
     TOKENS,
@@ -15,7 +16,7 @@ from tinyllm.experiments.kv_dtype import (
     watch,
 )
 from tinyllm.experiments.memory import cache_size
-from tinyllm.experiments.outliers import OutlierRow, outliers
+from tinyllm.experiments.outliers import OutlierRow
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
@@ -71,7 +72,7 @@ def large_channel() -> list[OutlierRow]:
     rows: list[OutlierRow] | None = kept.get(config.kv_heads)
     if rows is None:
         with state.turn():
-            rows = list(outliers(state.model(config.target)))
+            rows = list(outliers.rows(state.model(config.target)))
         kept.put(config.kv_heads, rows)
     return rows
 

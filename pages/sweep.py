@@ -2,12 +2,11 @@
 
 import streamlit as st
 
-from tinyllm.experiments.call_cost import call_costs
+from tinyllm.experiments import call_cost
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.sweep import REPEATS, SweepRecord, watch
-from tinyllm.experiments.sweep import sweep as cells
+from tinyllm.experiments.sweep import REPEATS, SweepRecord, cells, watch
 from tinyllm.speculative import theory
 from tinyllm.ui import controls, layout, state, sweep
 from tinyllm.ui.navigation import ensure_entry
@@ -62,7 +61,7 @@ layout.below(
         "call it says what this machine can gain at most. What is left is the loop's own work."
     ),
     formula=sweep.formula(record),
-    code=(cells, call_costs, theory.improvement, theory.forecast),
+    code=(cells, call_cost.rows, theory.improvement, theory.forecast),
     sources=layout.SOURCES[:2],
     export={
         "sweep": [flat(row) for row in record.rows.values()],

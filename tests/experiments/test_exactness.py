@@ -73,7 +73,7 @@ def test_the_areas_add_up_to_the_laws(target, draft) -> None:
 
 
 def test_the_report_tells_the_right_law_from_the_drafters(target, draft) -> None:
-    rows = list(exactness.exactness(target, draft, checkpoints=(500, 20_000)))
+    rows = list(exactness.rows(target, draft, checkpoints=(500, 20_000)))
     assert [row.prefix for row in rows] == [p for p in exactness.PREFIXES for _ in range(2)]
     for row in rows[1::2]:
         assert row.draws == 20_000

@@ -69,7 +69,7 @@ def test_every_question_is_answered_with_its_numbers() -> None:
         prefill=16,
         windows=2,
     )
-    given = list(answers.answers(asked))
+    given = list(answers.rows(asked))
     assert len({answer.question for answer in given}) == len(given) == 9
     for answer in given:
         assert answer.question.endswith("?")

@@ -127,7 +127,7 @@ def test_texts_are_those_of_the_run(record: kv_dtype.FormatRecord, model: Transf
 
 
 def test_a_large_channel_spoils_vectors_by_token_and_not_by_channel(model: Transformer) -> None:
-    found = {(row.dtype, row.factor): row for row in outliers.outliers(model)}
+    found = {(row.dtype, row.factor): row for row in outliers.rows(model)}
     assert len(found) == len(outliers.FACTORS) * len(outliers.DTYPES)
     for bits in ("int8", "int4"):
         by_token = [found[bits, factor].others_error for factor in outliers.FACTORS]

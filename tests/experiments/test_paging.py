@@ -18,7 +18,7 @@ from tinyllm.memory.lengths import LogNormal, Observed, Uniform, fixed
 
 
 def test_waste_of_three_requests() -> None:
-    slab, sixteen, seven = paging.waste(Observed((1, 16, 17)), longest=20, sizes=(16, 7))
+    slab, sixteen, seven = paging.rows(Observed((1, 16, 17)), longest=20, sizes=(16, 7))
     assert slab == paging.WasteRow("preallocate", 20, 3, 34, 60, 1 - 34 / 60)
     assert sixteen == paging.WasteRow("blocks", 16, 3, 34, 64, 1 - 34 / 64)
     assert seven == paging.WasteRow("blocks", 7, 3, 34, 7 + 21 + 21, 1 - 34 / 49)
@@ -26,7 +26,7 @@ def test_waste_of_three_requests() -> None:
 
 def test_waste_as_in_the_article() -> None:
     """1,000 lengths of 50..2,047: what is expected, within four of a mean's deviations."""
-    rows = {row.block_size: row for row in paging.waste()}
+    rows = {row.block_size: row for row in paging.rows()}
     assert list(rows) == [2048, *range(1, 129)]
     mean = (50 + 2047) / 2
     deviation = (1998**2 / 12) ** 0.5 / 1000**0.5
@@ -35,8 +35,8 @@ def test_waste_as_in_the_article() -> None:
     for size in (16, 32):  # the last block is empty by (size - 1) / 2 on average
         expected = (size - 1) / 2 / (mean + (size - 1) / 2)
         assert rows[size].waste == pytest.approx(expected, rel=0.12)
-    assert list(paging.waste()) == list(paging.waste())
-    assert list(paging.waste(seed=1)) != list(paging.waste())
+    assert list(paging.rows()) == list(paging.rows())
+    assert list(paging.rows(seed=1)) != list(paging.rows())
 
 
 @given(lengths=st.lists(st.integers(1, 60), min_size=1, max_size=8), size=st.integers(1, 128))
@@ -46,7 +46,7 @@ def test_waste_is_what_a_pool_takes(lengths: list[int], size: int) -> None:
         BlockTable(pool).reserve(length)
         assert pool.used <= pool.n_blocks, number
     assert pool.free == 0
-    row = list(paging.waste(Observed(tuple(lengths)), sizes=(size,)))[1]
+    row = list(paging.rows(Observed(tuple(lengths)), sizes=(size,)))[1]
     assert row.reserved == pool.used * size
     assert row.tokens == sum(lengths)
 

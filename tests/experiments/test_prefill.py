@@ -19,7 +19,7 @@ def model() -> Transformer:
 
 @pytest.mark.parametrize("dtype", PAGED_DTYPES)
 def test_rows_of_prefill(model: Transformer, dtype: str) -> None:
-    rows = list(prefill.prefill(model, (1, 5, 24), turns=3, kv_dtype=dtype))
+    rows = list(prefill.rows(model, (1, 5, 24), turns=3, kv_dtype=dtype))
     assert [row.tokens for row in rows] == [1, 5, 24]
     for row in rows:
         assert row.at_once_seconds.count == row.one_by_one_seconds.count == 3
@@ -52,7 +52,7 @@ def test_ways_are_timed_in_turn() -> None:
 def test_rows_of_a_prefix(
     model: Transformer, length: int, size: int, found: int, dtype: str
 ) -> None:
-    (row,) = prefix.prefix(model, (length,), own=9, turns=2, kv_dtype=dtype, block_size=size)
+    (row,) = prefix.rows(model, (length,), own=9, turns=2, kv_dtype=dtype, block_size=size)
     assert (row.prefix, row.own, row.found) == (length, 9, found)
     assert row.recompute_seconds.count == row.copy_seconds.count == row.blocks_seconds.count == 2
     bound = 5e-6 if dtype == "float32" else 5e-3
@@ -65,7 +65,7 @@ def test_rows_of_a_prefix(
 
 
 def test_the_article_s_row_is_the_default(model: Transformer) -> None:
-    (row,) = prefix.prefix(model, turns=1)
+    (row,) = prefix.rows(model, turns=1)
     assert (row.prefix, row.own, row.found) == (384, 64, 384)
     assert prefill.SIZES == (64, 256)
 
@@ -80,7 +80,7 @@ def test_later_turns_find_the_prefix_only(model: Transformer, monkeypatch) -> No
         return forward(self, tokens, cache, rows)
 
     monkeypatch.setattr(Transformer, "forward", counted)
-    list(prefix.prefix(model, (32,), own=40, turns=3, block_size=8))
+    list(prefix.rows(model, (32,), own=40, turns=3, block_size=8))
     # The prefix twice; four turns of three ways; then the three compared.
     assert fed == [32, 32, *[72, 40, 40] * 4, 72, 40, 40]
 

@@ -3,10 +3,11 @@
 import pytest
 
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments.call_cost import CallCost, Costs, call_costs
+from tinyllm.experiments import call_cost, sweep
+from tinyllm.experiments.call_cost import CallCost, Costs
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, cells, sweep, watch
+from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, cells, watch
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import Transformer, random_model
 from tinyllm.speculative import Counters, speculate, theory
@@ -27,7 +28,7 @@ def drafter() -> Transformer:
 
 
 def test_every_call_is_timed_in_turn(model: Transformer, drafter: Transformer) -> None:
-    rows = list(call_costs(model, drafter, (1, 2, 5), turns=3))
+    rows = list(call_cost.rows(model, drafter, (1, 2, 5), turns=3))
     assert [(row.role, row.tokens) for row in rows] == [
         ("target", 1),
         ("target", 2),
@@ -45,7 +46,7 @@ def test_every_call_is_timed_in_turn(model: Transformer, drafter: Transformer) -
 
 def test_cells_count_what_the_engine_does(model: Transformer, drafter: Transformer) -> None:
     config = RunConfig(tokens=12, seed=3)
-    rows = list(sweep(model, drafter, COSTS, PROMPTS, config, (0.0, 0.8), (1, 3), repeats=2))
+    rows = list(cells(model, drafter, COSTS, PROMPTS, config, (0.0, 0.8), (1, 3), repeats=2))
     assert len(rows) == 2 * 2 * 2 * 2  # repeats, prompts, temperatures, ks
     # The whole map is there after the first prompt.
     assert len({(row.temperature, row.k) for row in rows[:4]}) == 4
@@ -69,14 +70,14 @@ def test_cells_count_what_the_engine_does(model: Transformer, drafter: Transform
 
 
 def test_a_target_that_drafts_for_itself_accepts_all(model: Transformer) -> None:
-    rows = list(sweep(model, model, COSTS, PROMPTS, RunConfig(tokens=10), (0.0,), (4,), repeats=1))
+    rows = list(cells(model, model, COSTS, PROMPTS, RunConfig(tokens=10), (0.0,), (4,), repeats=1))
     assert rows[-1].alpha == 1
     assert rows[-1].tokens_per_call == 5  # 10 tokens in 2 rounds
     assert rows[-1].equation_1 == 5
 
 
 def test_finished_cells_come_a_temperature_at_a_time(model: Transformer) -> None:
-    rows = list(cells(model, model, RunConfig(tokens=8), (0.0, 1.0), (1, 2), repeats=1))
+    rows = list(sweep.rows(model, model, RunConfig(tokens=8), (0.0, 1.0), (1, 2), repeats=1))
     assert [(row.temperature, row.k) for row in rows] == [(0, 1), (0, 2), (1, 1), (1, 2)]
     assert all(row.pairs == len(validation_prompts()) for row in rows)
 

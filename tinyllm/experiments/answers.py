@@ -73,7 +73,7 @@ class Asked:
         return [RunConfig(prompt=one, tokens=self.tokens, temperature=0.0) for one in prompts]
 
 
-def answers(asked: Asked) -> Iterator[Answer]:
+def rows(asked: Asked) -> Iterator[Answer]:
     """Every answer as soon as it is measured."""
     for question in (_same_output, _queries, _capacity, _same_quality, _any_draft):
         yield question(asked)

@@ -28,7 +28,7 @@ class CallCost:
     steps: Spread  # T(n) / T(1) of the target; for the draft this is c
 
 
-def call_costs(
+def rows(
     target: Transformer,
     draft: Transformer,
     widths: Sequence[int] = WIDTHS,
@@ -57,10 +57,10 @@ class Costs:
     verification: Mapping[int, float]  # n -> T(n) / T(1)
 
     @classmethod
-    def of(cls, rows: Sequence[CallCost]) -> "Costs":
-        """From one run of call_costs."""
-        (c,) = (row.steps.median for row in rows if row.role == "draft")
-        targets = (row for row in rows if row.role == "target")
+    def of(cls, costs: Sequence[CallCost]) -> "Costs":
+        """From one run of `rows`."""
+        (c,) = (row.steps.median for row in costs if row.role == "draft")
+        targets = (row for row in costs if row.role == "target")
         return cls(c, {row.tokens: row.steps.median for row in targets})
 
 

@@ -25,7 +25,6 @@ from tinyllm.experiments import (
     sweep,
 )
 from tinyllm.experiments.rows import Row, flat
-from tinyllm.experiments.timing import Spread
 from tinyllm.loading import MODELS, load_model, load_weights
 
 
@@ -40,16 +39,9 @@ class Experiment:
 
 def _decode() -> Iterator[Row]:
     """Times, then ratios, then cached against uncached logits."""
-    target, draft = load_model("target"), load_model("draft")
+    target = load_model("target")
     weights = load_weights(MODELS / target.name, target.config)
-    for figure in decode.speed(target, draft, weights):
-        yield figure.row()
-    for dtype, bound in decode.EQUALITY_BOUNDS.items():
-        found = decode.equality(load_model("target", dtype))
-        worst = Spread.of([max(found.differences)])
-        tokens = "same tokens" if found.same_tokens else "OTHER TOKENS"
-        name = f"cached against uncached, {dtype}, {tokens}"
-        yield decode.Figure(name, "logit", worst, at_most=bound).row()
+    return (figure.row() for figure in decode.rows(target, load_model("draft"), weights))
 
 
 def _kv_cache() -> Iterator[Row]:
@@ -68,28 +60,28 @@ def _guide() -> Iterator[Row]:
     known = head_quality.variants()
     variants = [load_model(one.name) for one in known]
     asked = answers.Asked(load_model("target"), load_model("draft"), known, variants)
-    return (answer.row() for answer in answers.answers(asked))
+    return (answer.row() for answer in answers.rows(asked))
 
 
 def _prefill() -> Iterator[Row]:
     """The article's two lengths."""
-    return map(flat, prefill.prefill(load_model("target")))
+    return map(flat, prefill.rows(load_model("target")))
 
 
 def _prefix() -> Iterator[Row]:
     """The article's prefix and request."""
-    return map(flat, prefix.prefix(load_model("target")))
+    return map(flat, prefix.rows(load_model("target")))
 
 
 def _paging() -> Iterator[Row]:
     """The article's thousand requests, by way of reserving."""
-    return map(flat, paging.waste())
+    return map(flat, paging.rows())
 
 
 def _kv_dtype() -> Iterator[Row]:
     """A large channel's damage, then every format of the cache."""
     target = load_model("target")
-    yield from map(flat, outliers.outliers(target))
+    yield from map(flat, outliers.rows(target))
     yield from map(flat, kv_dtype.rows(target))
 
 
@@ -100,17 +92,17 @@ def _memory() -> Iterator[Row]:
 
 def _exactness() -> Iterator[Row]:
     """The article's three prefixes, 200,000 draws each."""
-    return map(flat, exactness.exactness(load_model("target"), load_model("draft")))
+    return map(flat, exactness.rows(load_model("target"), load_model("draft")))
 
 
 def _call_cost() -> Iterator[Row]:
     """The target's calls by width, then the draft's."""
-    return map(flat, call_cost.call_costs(load_model("target"), load_model("draft")))
+    return map(flat, call_cost.rows(load_model("target"), load_model("draft")))
 
 
 def _speculative() -> Iterator[Row]:
     """Every k at every temperature."""
-    return map(flat, sweep.cells(load_model("target"), load_model("draft")))
+    return map(flat, sweep.rows(load_model("target"), load_model("draft")))
 
 
 def _pitfalls() -> Iterator[Row]:
@@ -118,7 +110,7 @@ def _pitfalls() -> Iterator[Row]:
     target = load_model("target")
     weights = load_weights(MODELS / target.name, target.config)
     bench = pitfalls.Bench(target, load_model("draft"), weights)
-    return (flat(row) for row, _seen in pitfalls.measured(bench))
+    return map(flat, pitfalls.rows(bench))
 
 
 EXPERIMENTS = {

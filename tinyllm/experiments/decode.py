@@ -11,6 +11,7 @@ from typing import Any
 
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.reference import PlainCache, plain_forward
+from tinyllm.experiments.rows import flat
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.layers import Array
@@ -43,17 +44,18 @@ class Figure:
 
     def row(self) -> dict[str, Any]:
         """As one flat object."""
-        return {
-            "name": self.name,
-            "unit": self.unit,
-            "median": self.spread.median,
-            "low": self.spread.low,
-            "high": self.spread.high,
-            "count": self.spread.count,
-            "at_least": self.at_least,
-            "at_most": self.at_most,
-            "met": self.met,
-        }
+        return flat(self) | {"met": self.met}
+
+
+def rows(target: Transformer, draft: Transformer, weights: Mapping[str, Array]) -> Iterator[Figure]:
+    """Times, then ratios, then cached against uncached logits in every dtype that has a bound."""
+    yield from speed(target, draft, weights)
+    for dtype, bound in EQUALITY_BOUNDS.items():
+        found = equality(Transformer(target.config, weights, dtype, target.name))
+        worst = Spread.of([max(found.differences)])
+        tokens = "same tokens" if found.same_tokens else "OTHER TOKENS"
+        name = f"cached against uncached, {dtype}, {tokens}"
+        yield Figure(name, "logit", worst, at_most=bound)
 
 
 def speed(

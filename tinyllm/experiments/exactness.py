@@ -147,7 +147,7 @@ def draws(
         )
 
 
-def exactness(
+def rows(
     target: Transformer,
     draft: Transformer,
     prefixes: Sequence[str] = PREFIXES,

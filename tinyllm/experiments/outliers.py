@@ -33,7 +33,7 @@ class OutlierRow:
     others_error: float  # of all other channels, relative to theirs
 
 
-def outliers(model: Transformer) -> Iterator[OutlierRow]:
+def rows(model: Transformer) -> Iterator[OutlierRow]:
     """What the storages of integers make of keys with one large channel in every head."""
     keys = _keys(model)
     largest = np.square(keys).mean(axis=0).argmax(axis=1)  # (heads,)

@@ -94,7 +94,7 @@ def draw(lengths: Lengths, requests: int = REQUESTS, seed: int = 0) -> NDArray[n
     return np.array([lengths.draw(random) for _ in range(requests)])
 
 
-def waste(
+def rows(
     lengths: Lengths = ARTICLE_LENGTHS,
     requests: int = REQUESTS,
     longest: int = LONGEST,

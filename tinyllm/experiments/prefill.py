@@ -70,7 +70,7 @@ class PrefillRow:
         return self.one_by_one_seconds.median / self.at_once_seconds.median
 
 
-def prefill(
+def rows(
     model: Transformer,
     sizes: Iterable[int] = SIZES,
     turns: int = TURNS,

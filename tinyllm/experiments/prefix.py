@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from tinyllm.cache import PagedCache
+from tinyllm.experiments import prefill
 from tinyllm.experiments.prefill import (
     SIZES,
     TURNS,
     PrefillConfig,
     PrefillRow,
     in_turn,
-    prefill,
 )
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.settings import CONTEXT_LENGTH
@@ -45,7 +45,7 @@ class PrefixRow:
     new_block_bytes: int  # that the request takes when it shares blocks
 
 
-def prefix(
+def rows(
     model: Transformer,
     lengths: Iterable[int] = (PREFIX,),
     own: int = OWN,
@@ -122,9 +122,9 @@ def watch(config: PrefillConfig, model: Transformer) -> Iterator[PrefillRow | Pr
         for length in MORE_PREFIXES
         if length != config.prefix and length + own <= CONTEXT_LENGTH
     ]
-    yield from prefix(model, [config.prefix], own, kv_dtype=dtype)
-    yield from prefill(model, (*SIZES, *MORE_SIZES), kv_dtype=dtype)
-    yield from prefix(model, others, own, kv_dtype=dtype)
+    yield from rows(model, [config.prefix], own, kv_dtype=dtype)
+    yield from prefill.rows(model, (*SIZES, *MORE_SIZES), kv_dtype=dtype)
+    yield from rows(model, others, own, kv_dtype=dtype)
 
 
 @dataclass(slots=True)

@@ -15,13 +15,13 @@ from random import Random
 from tinyllm.cache.block_table import BlockTable
 from tinyllm.cache.blocks import BlockPool
 from tinyllm.errors import CacheOverflowError
+from tinyllm.experiments import paging
 from tinyllm.experiments.paging import (
     ARTICLE_LENGTHS,
     LONGEST,
     PagingConfig,
     WasteRow,
     draw,
-    waste,
 )
 from tinyllm.memory.lengths import Lengths
 
@@ -252,7 +252,7 @@ def block_map(event: ServingStep, block_size: int) -> BlockMap:
 def watch(config: PagingConfig) -> Iterator[WasteRow | ServingStep]:
     """What a page shows: the waste of all ways to reserve, then a stream of requests served."""
     lengths, seed = config.distribution, config.seed
-    yield from waste(lengths, seed=seed)
+    yield from paging.rows(lengths, seed=seed)
     yield from serve(lengths, block_size=config.block_size, shared=config.shared, seed=seed)
 
 

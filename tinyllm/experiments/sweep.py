@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs, call_costs
+from tinyllm.experiments import call_cost
+from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.timing import Spread, timed
@@ -72,7 +73,7 @@ class _Cell:
         )
 
 
-def sweep(
+def cells(
     target: Transformer,
     draft: Transformer,
     costs: Costs,
@@ -87,7 +88,7 @@ def sweep(
     The prompts are the outer loop, so that the whole map is there after the first of them, and a
     machine that slows down slows all cells. Of `config` tokens, seed, filters and KV dtype count.
     """
-    cells: Mapping[Place, _Cell] = {(t, k): _Cell() for t in temperatures for k in ks}
+    found: Mapping[Place, _Cell] = {(t, k): _Cell() for t in temperatures for k in ks}
     for repeat in range(repeats):
         for prompt in prompts:
             for temperature in temperatures:
@@ -96,7 +97,7 @@ def sweep(
                 plain = list(timed(partial(generate, target, prompt, **settings)))
                 text = [token.id for token, _ in plain]
                 for k in ks:
-                    cell = cells[temperature, k]
+                    cell = found[temperature, k]
                     begin = partial(speculate, target, draft, prompt, k=k, **settings)
                     _decode(cell, text, sum(seconds for _, seconds in plain), begin)
                     yield cell.row((temperature, k), costs)
@@ -117,7 +118,7 @@ def _decode(
     cell.identical = cell.identical and made == list(text)
 
 
-def cells(
+def rows(
     target: Transformer,
     draft: Transformer,
     config: RunConfig = SETTINGS,
@@ -127,10 +128,10 @@ def cells(
 ) -> Iterator[SweepRow]:
     """The finished cells, a temperature at a time; by default at the article's settings."""
     prompts = validation_prompts()
-    costs = Costs.of(list(call_costs(target, draft, _widths(ks))))
+    costs = Costs.of(list(call_cost.rows(target, draft, _widths(ks))))
     for temperature in temperatures:
         last = {}
-        for row in sweep(target, draft, costs, prompts, config, (temperature,), ks, repeats):
+        for row in cells(target, draft, costs, prompts, config, (temperature,), ks, repeats):
             last[row.k] = row
         yield from last.values()
 
@@ -155,9 +156,9 @@ def watch(
     config: RunConfig, target: Transformer, draft: Transformer
 ) -> Iterator[tuple[CallCost, ...] | SweepRow]:
     """The costs of all calls, then the cells as they fill and sharpen."""
-    costs = tuple(call_costs(target, draft, _widths(KS), WATCHED_TURNS, config.kv_dtype))
+    costs = tuple(call_cost.rows(target, draft, _widths(KS), WATCHED_TURNS, config.kv_dtype))
     yield costs
-    yield from sweep(target, draft, Costs.of(costs), validation_prompts(), config)
+    yield from cells(target, draft, Costs.of(costs), validation_prompts(), config)
 
 
 def _widths(ks: Sequence[int]) -> list[int]:

@@ -38,6 +38,7 @@ __all__ = [
     "Seen",
     "Texts",
     "measured",
+    "rows",
 ]
 
 _ALL = (
@@ -187,6 +188,11 @@ _ALL = (
     ),
 )
 PITFALLS = {pitfall.name: pitfall for pitfall in _ALL}
+
+
+def rows(bench: Bench) -> Iterator[PitfallRow]:
+    """Every pitfall in turn."""
+    return (row for row, _seen in measured(bench))
 
 
 def measured(
