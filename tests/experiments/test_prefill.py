@@ -29,22 +29,6 @@ def test_rows_of_prefill(model: Transformer, dtype: str) -> None:
     assert rows[0].logit_difference == 0
 
 
-def test_ways_are_timed_in_turn() -> None:
-    order: list[str] = []
-
-    def way(name: str):
-        def call() -> str:
-            order.append(name)
-            return f"{name}{len(order)}"
-
-        return call
-
-    spreads, results = prefill.in_turn((way("a"), way("b")), turns=2)
-    assert order == ["a", "b"] * 3
-    assert results == ("a5", "b6")
-    assert [one.count for one in spreads] == [2, 2]
-
-
 @pytest.mark.parametrize("dtype", PAGED_DTYPES)
 @pytest.mark.parametrize(
     ("length", "size", "found"), [(0, 16, 0), (48, 16, 48), (50, 16, 48), (15, 16, 0), (7, 1, 7)]

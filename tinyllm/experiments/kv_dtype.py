@@ -6,7 +6,6 @@ the loss over a text no model has seen, every prediction made through the cache.
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,11 +15,12 @@ from tinyllm.experiments.memory import cache_size
 from tinyllm.experiments.prompts import validation_prompts, validation_text
 from tinyllm.experiments.rows import Row, flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 from tinyllm.tokenizer import CharTokenizer
+from tinyllm.training.losses import cross_entropy
 
 REFERENCE = "float32"
 PROMPT_LENGTH, NEW_TOKENS = 16, 96
@@ -188,26 +188,26 @@ def _loss(model: Transformer, window: NDArray[np.int64], dtype: str) -> float:
     """Mean loss in nats over a window, every prediction made through the cache."""
     cache = model.new_cache(dtype, len(window) - 1)
     logits = model.forward(window[:-1].tolist(), cache).astype(np.float64)
-    logits -= logits.max(axis=1, keepdims=True)
-    chosen = logits[np.arange(len(logits)), window[1:]]
-    return float((np.log(np.exp(logits).sum(axis=1)) - chosen).mean())
+    return cross_entropy(logits, window[1:]) / len(logits)
 
 
 def _step_times(model: Transformer, dtype: str, tokens: list[int]) -> tuple[Spread, Spread]:
     """Seconds of a step at the context's end, with this format and with float32, in turn."""
     held = model.config.context_length - 1
-    caches = [model.new_cache(name) for name in (dtype, REFERENCE)]
-    seconds: list[list[float]] = [[], []]
-    for cache in caches:
+
+    def case(name: str) -> Case:
+        cache = model.new_cache(name)
         model.forward(tokens[:held], cache, rows=0)
-    for turn in range(STEP_TURNS + 1):
-        for cache, times in zip(caches, seconds, strict=True):
-            start = perf_counter()
+
+        def call() -> None:
             model.forward(tokens[held : held + 1], cache)
-            if turn:  # the first is not counted
-                times.append(perf_counter() - start)
             cache.truncate(held)
-    return Spread.of(seconds[0]), Spread.of(seconds[1])
+
+        return Case(call)
+
+    cases = {"this": case(dtype), "reference": case(REFERENCE)}
+    seconds = in_turn(cases, STEP_TURNS, warm_up=1)
+    return Spread.of(seconds["this"]), Spread.of(seconds["reference"])
 
 
 def texts(config: RunConfig, model: Transformer) -> Texts:

@@ -3,9 +3,8 @@
 Both ways end with the same tokens in the cache; how far the last logits differ is in the row.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, ClassVar
 
 from tinyllm.cache import PAGED_DTYPES
@@ -17,7 +16,7 @@ from tinyllm.experiments.settings import (
     TARGET_OF_KV_HEADS,
     Settings,
 )
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 
@@ -92,25 +91,11 @@ def rows(
                 logits = model.forward([token], cache, rows=1)
             return logits
 
-        (fast, slow), (one, two) = in_turn((at_once, one_by_one), turns)
-        yield PrefillRow(size, fast, slow, float(abs(one - two).max()))
-
-
-def in_turn(
-    ways: Iterable[Callable[[], Array]], turns: int
-) -> tuple[tuple[Spread, ...], tuple[Array, ...]]:
-    """Seconds of each way, timed one after the other in every turn, and what each gave last.
-
-    A first turn is not counted.
-    """
-    ways = tuple(ways)
-    seconds: list[list[float]] = [[] for _ in ways]
-    results: list[Array] = []
-    for turn in range(turns + 1):
-        results = []
-        for way, times in zip(ways, seconds, strict=True):
-            start = perf_counter()
-            results.append(way())
-            if turn:
-                times.append(perf_counter() - start)
-    return tuple(Spread.of(times) for times in seconds), tuple(results)
+        cases = {"at once": Case(at_once), "one by one": Case(one_by_one)}
+        seconds = in_turn(cases, turns, warm_up=1)
+        yield PrefillRow(
+            size,
+            Spread.of(seconds["at once"]),
+            Spread.of(seconds["one by one"]),
+            float(abs(at_once() - one_by_one()).max()),
+        )

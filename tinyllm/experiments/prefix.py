@@ -15,11 +15,10 @@ from tinyllm.experiments.prefill import (
     TURNS,
     PrefillConfig,
     PrefillRow,
-    in_turn,
 )
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.settings import CONTEXT_LENGTH
-from tinyllm.experiments.timing import Spread
+from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 
@@ -94,7 +93,8 @@ def _row(
         cache.truncate(0)
         return logits
 
-    (slow, middle, fast), _ = in_turn((recompute, copy, blocks), turns)
+    cases = {"recompute": Case(recompute), "copy": Case(copy), "blocks": Case(blocks)}
+    seconds = in_turn(cases, turns, warm_up=1)
     wanted = recompute(own)
     cache = share()
     found = cache.length
@@ -104,9 +104,9 @@ def _row(
         length,
         own,
         found,
-        slow,
-        middle,
-        fast,
+        Spread.of(seconds["recompute"]),
+        Spread.of(seconds["copy"]),
+        Spread.of(seconds["blocks"]),
         float(abs(copy(own) - wanted).max()),
         float(abs(shared_logits - wanted).max()),
         dense.used_nbytes,

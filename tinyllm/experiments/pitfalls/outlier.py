@@ -12,6 +12,7 @@ from tinyllm.experiments.pitfalls.record import Bars, Bench, Result, Seen
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.reference import PlainCache, plain_forward
 from tinyllm.layers import Array
+from tinyllm.training.losses import cross_entropy
 
 OUTLIER = 50  # times the size of its neighbours
 HELD, JUDGED = 256, 128  # tokens whose keys are quantised, and tokens whose loss is taken
@@ -80,6 +81,4 @@ def _engine_loss(bench: Bench, text: Sequence[int], dtype: str) -> float:
 
 def _loss(logits: Array, expected: Sequence[int]) -> float:
     """Mean cross-entropy in nats."""
-    shifted = logits.astype(np.float64) - logits.max(axis=1, keepdims=True)
-    log_p = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-    return float(-log_p[np.arange(len(expected)), list(expected)].mean())
+    return cross_entropy(logits.astype(np.float64), np.array(expected)) / len(expected)
