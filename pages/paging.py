@@ -5,8 +5,9 @@ import streamlit as st
 from tinyllm.cache.block_table import BlockTable
 from tinyllm.cache.blocks import BlockPool
 from tinyllm.experiments.paging import LONGEST, PagingConfig
+from tinyllm.experiments.paging_record import PagingRecord, block_map, frame_steps, watch
 from tinyllm.experiments.rows import flat
-from tinyllm.experiments.serving import ROOM, PagingRecord, block_map, frame_steps, watch
+from tinyllm.experiments.serving import ROOM
 from tinyllm.ui import controls, layout, paging, state
 from tinyllm.ui.block_map import block_map as draw_map
 from tinyllm.ui.navigation import ensure_entry

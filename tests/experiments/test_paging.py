@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tinyllm.cache.block_table import BlockTable
 from tinyllm.cache.blocks import BlockPool
 from tinyllm.errors import MemoryPlanError, SettingError, TinyllmError
-from tinyllm.experiments import paging, serving
+from tinyllm.experiments import paging, paging_record, serving
 from tinyllm.experiments.paging import PagingConfig
 from tinyllm.experiments.settings import problem_of
 from tinyllm.memory.lengths import LogNormal, Observed, Uniform, fixed
@@ -115,9 +115,9 @@ def test_a_stream_keeps_the_pool_whole(size: int, lengths: Any) -> None:
         for one in event.running:
             assert len(one.blocks) == -(-one.tokens // size)
         assert event.reused_tokens <= event.prompt_tokens
-        row = serving.counts(event)
+        row = paging_record.counts(event)
         assert row["blocks_used"] + row["blocks_cached"] + row["blocks_blank"] == room // size
-        cells = serving.block_map(event, size)
+        cells = paging_record.block_map(event, size)
         assert sum(one > 0 for one in cells.tokens) == row["blocks_used"] + row["blocks_cached"]
         assert [owner >= 0 for owner in cells.owners] == [held > 0 for held in cells.holders]
         unshared = all(held <= 1 for held in event.holders)
@@ -158,21 +158,21 @@ def test_a_full_pool_preempts_the_youngest_and_serves_it_later() -> None:
 
 def test_what_a_page_watches() -> None:
     config = PagingConfig(lengths="fixed", same=100, block_size=64)
-    record = serving.PagingRecord(serving.frame_steps(config.distribution))
-    worth = [record.take(event) for event in serving.watch(config)]
+    record = paging_record.PagingRecord(paging_record.frame_steps(config.distribution))
+    worth = [record.take(event) for event in paging_record.watch(config)]
     assert len(record.rows) == 129
     assert record.row(64).block_size == 64
     assert not any(worth[:129])
     assert worth[129]
-    assert 2 <= sum(worth) <= 2 * serving.FRAMES
+    assert 2 <= sum(worth) <= 2 * paging_record.FRAMES
     assert record.last is not None
     assert len(record.steps) == len(worth) - 129
     assert record.most_running == max(row["running"] for row in record.steps)
 
 
 def test_frames_of_long_and_short_requests() -> None:
-    assert serving.frame_steps(fixed(1)) == 1
-    assert serving.frame_steps(fixed(2048)) > serving.frame_steps(fixed(500)) > 1
+    assert paging_record.frame_steps(fixed(1)) == 1
+    assert paging_record.frame_steps(fixed(2048)) > paging_record.frame_steps(fixed(500)) > 1
     assert serving.mean_length(Observed((2, 4))) == 3
     assert isinstance(serving.mean_length(fixed(3)), float)
     assert np.isfinite(serving.mean_length(Uniform(50, 2047)))

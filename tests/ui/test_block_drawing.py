@@ -6,7 +6,7 @@ import pytest
 
 from tests.ui.test_drawing import valid
 from tinyllm.config import ModelConfig
-from tinyllm.experiments import serving
+from tinyllm.experiments import paging_record
 from tinyllm.experiments.paging import PagingConfig
 from tinyllm.experiments.prefill import PrefillConfig
 from tinyllm.experiments.prefix import PrefillRecord, watch
@@ -18,9 +18,9 @@ FIXED = PagingConfig(lengths="fixed", same=100, block_size=64)
 
 
 @pytest.fixture(scope="module")
-def served() -> serving.PagingRecord:
-    record = serving.PagingRecord(10)
-    for event in serving.watch(FIXED):
+def served() -> paging_record.PagingRecord:
+    record = paging_record.PagingRecord(10)
+    for event in paging_record.watch(FIXED):
         record.take(event)
     return record
 
@@ -35,7 +35,7 @@ def measured() -> PrefillRecord:
 
 
 @pytest.mark.parametrize("size", [1, 64, 128])
-def test_the_chart_of_waste(served: serving.PagingRecord, size: int) -> None:
+def test_the_chart_of_waste(served: paging_record.PagingRecord, size: int) -> None:
     figure = paging.waste_figure(served.rows, size)
     assert len(valid(figure).data) == 3
     slab, blocks, chosen = figure["data"]
@@ -45,7 +45,7 @@ def test_the_chart_of_waste(served: serving.PagingRecord, size: int) -> None:
     assert (chosen["x"], chosen["y"]) == ([size], [blocks["y"][size - 1]])
 
 
-def test_sentences_about_paging(served: serving.PagingRecord) -> None:
+def test_sentences_about_paging(served: paging_record.PagingRecord) -> None:
     sentence = paging.finding(served, FIXED)
     assert f"{1 - 100 / 2048:.1%}" in sentence
     assert f"{1 - 100 / 128:.2%}" in sentence
@@ -61,8 +61,8 @@ def test_sentences_about_paging(served: serving.PagingRecord) -> None:
 
 
 def test_nothing_served_yet() -> None:
-    record = serving.PagingRecord(1)
-    for event, _ in zip(serving.watch(FIXED), range(129), strict=False):
+    record = paging_record.PagingRecord(1)
+    for event, _ in zip(paging_record.watch(FIXED), range(129), strict=False):
         record.take(event)
     assert record.last is None
     assert "0%" in paging.finding(record, FIXED)

@@ -15,21 +15,13 @@ from random import Random
 from tinyllm.cache.block_table import BlockTable
 from tinyllm.cache.blocks import BlockPool
 from tinyllm.errors import CacheOverflowError
-from tinyllm.experiments import paging
-from tinyllm.experiments.paging import (
-    ARTICLE_LENGTHS,
-    LONGEST,
-    PagingConfig,
-    WasteRow,
-    draw,
-)
+from tinyllm.experiments.paging import ARTICLE_LENGTHS, LONGEST, draw
 from tinyllm.memory.lengths import Lengths
 
 ROOM = 4 * LONGEST  # tokens of the pool
 KINDS = 3  # of requests; those of a kind begin with the same tokens
 TWO_ANSWERS = 0.2  # share of requests that want a second answer to their prompt
 MOST_REQUESTS = 400
-FRAMES = 100  # pictures of a run, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +173,18 @@ def serve(
     requests: int | None = None,
     seed: int = 0,
 ) -> Iterator[ServingStep]:
-    """Serve requests until all are answered; an event for each step that changes the map.
+    """Serve requests until the last one is admitted; an event for each step that changes the map.
 
     Half of a request's length is its prompt, which begins with the `shared` tokens of its kind.
-    By default there are requests for five times the room. Ends when the last has been admitted.
+    By default there are requests for five times the room.
     """
     random = Random(seed)
     mean = mean_length(lengths, seed)
     if requests is None:
-        requests = min(MOST_REQUESTS, round(5 * room / mean))
+        requests = round(usual_requests(mean, room))
     fresh = count(KINDS * LONGEST)
     server = _Server(BlockPool(room // block_size, block_size), fresh)
-    # A sequence runs for half its length and holds three quarters of it on average.
-    gap = 0.4 * mean**2 / room
+    gap = steps_between_requests(mean, room)
     due = 0.0
     for step in count():
         while requests and due <= step:
@@ -214,6 +205,19 @@ def mean_length(lengths: Lengths, seed: int = 0) -> float:
     return max(1.0, float(draw(lengths, seed=seed).mean()))
 
 
+def usual_requests(mean: float, room: int) -> float:
+    """Requests for five times the room."""
+    return min(MOST_REQUESTS, 5 * room / mean)
+
+
+def steps_between_requests(mean: float, room: int) -> float:
+    """Mean steps from one request to the next, at which the pool is about full.
+
+    A sequence runs for half its length and holds three quarters of it on average.
+    """
+    return 0.4 * mean**2 / room
+
+
 def _job(lengths: Lengths, shared: int, fresh: Iterator[int], random: Random) -> _Job:
     length = max(1, lengths.draw(random))
     prompt = -(-length // 2)
@@ -223,90 +227,3 @@ def _job(lengths: Lengths, shared: int, fresh: Iterator[int], random: Random) ->
     return _Job(
         begins + [next(fresh) for _ in range(prompt - len(begins))], length - prompt, answers
     )
-
-
-@dataclass(frozen=True, slots=True)
-class BlockMap:
-    """The pool's blocks for display, each list by block."""
-
-    owners: list[int]  # number of the oldest sequence that holds it, -1: none
-    holders: list[int]
-    tokens: list[int]  # in it; a cached block is full
-    cached: list[bool]
-
-
-def block_map(event: ServingStep, block_size: int) -> BlockMap:
-    """What lies where after a step."""
-    n_blocks = len(event.holders)
-    found = BlockMap([-1] * n_blocks, list(event.holders), [0] * n_blocks, [False] * n_blocks)
-    for sequence in reversed(event.running):  # the oldest has the last word
-        for place, block in enumerate(sequence.blocks):
-            found.owners[block] = sequence.number
-            found.tokens[block] = min(block_size, sequence.tokens - place * block_size)
-    for block in event.cached:
-        found.cached[block] = True
-        found.tokens[block] = block_size
-    return found
-
-
-def watch(config: PagingConfig) -> Iterator[WasteRow | ServingStep]:
-    """What a page shows: the waste of all ways to reserve, then a stream of requests served."""
-    lengths, seed = config.distribution, config.seed
-    yield from paging.rows(lengths, seed=seed)
-    yield from serve(lengths, block_size=config.block_size, shared=config.shared, seed=seed)
-
-
-@dataclass(slots=True)
-class PagingRecord:
-    """The rows and steps so far; the last step with its map."""
-
-    frame_steps: int  # steps between two pictures
-    rows: list[WasteRow] = field(default_factory=list)
-    steps: list[dict[str, object]] = field(default_factory=list)
-    last: ServingStep | None = None
-    most_running: int = 0
-    drawn: int | None = None  # step of the last picture
-
-    def take(self, event: WasteRow | ServingStep) -> bool:
-        """Take one item in; a step is worth drawing now and then."""
-        if isinstance(event, WasteRow):
-            self.rows.append(event)
-            return False
-        self.last = event
-        self.most_running = max(self.most_running, len(event.running))
-        self.steps.append(counts(event))
-        if self.drawn is not None and event.step < self.drawn + self.frame_steps:
-            return False
-        self.drawn = event.step
-        return True
-
-    def row(self, block_size: int) -> WasteRow:
-        """The waste of blocks of a size."""
-        return self.rows[block_size]  # behind that of slabs
-
-
-def frame_steps(lengths: Lengths, room: int = ROOM) -> int:
-    """Steps between two pictures, so that a run of the default length has about FRAMES."""
-    mean = mean_length(lengths)
-    total = min(MOST_REQUESTS, 5 * room / mean) * 0.4 * mean**2 / room + mean / 2
-    return max(1, round(total / FRAMES))
-
-
-def counts(event: ServingStep) -> dict[str, object]:
-    """A step in plain numbers, for export."""
-    used = len(event.holders) - event.holders.count(0)
-    return {
-        "step": event.step,
-        "event": event.event,
-        "running": len(event.running),
-        "waiting": event.waiting,
-        "blocks_used": used,
-        "blocks_shared": used - event.holders.count(1),
-        "blocks_cached": len(event.cached),
-        "blocks_blank": len(event.holders) - used - len(event.cached),
-        "served": event.served,
-        "prompt_tokens": event.prompt_tokens,
-        "reused_tokens": event.reused_tokens,
-        "copied_blocks": event.copied_blocks,
-        "preemptions": event.preemptions,
-    }

@@ -9,7 +9,7 @@ from html import escape
 
 import streamlit as st
 
-from tinyllm.experiments.serving import BlockMap
+from tinyllm.experiments.paging_record import BlockMap
 from tinyllm.ui.plot import FRONTEND
 from tinyllm.ui.text import _
 

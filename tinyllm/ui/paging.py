@@ -7,7 +7,8 @@ from typing import Any
 import streamlit as st
 
 from tinyllm.experiments.paging import LONGEST, PagingConfig, WasteRow
-from tinyllm.experiments.serving import ROOM, PagingRecord, counts
+from tinyllm.experiments.paging_record import PagingRecord, counts
+from tinyllm.experiments.serving import ROOM
 from tinyllm.ui import controls
 from tinyllm.ui.figures import MARGIN, heading, line
 from tinyllm.ui.plot import Figure
