@@ -20,6 +20,7 @@ from tinyllm.experiments.outliers import OutlierRow
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
+from tinyllm.ui import outliers as drawn
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
@@ -100,9 +101,9 @@ controls.try_this(
 
 rows = large_channel()
 st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-figure = formats.outlier_figure(rows, config.kv_dtype)
-plot(figure, "outlier_chart", alt=formats.outlier_chart(rows, config.kv_dtype), height=280)
-st.markdown(formats.outlier_notice(rows, config.kv_dtype))
+figure = drawn.figure(rows, config.kv_dtype)
+plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
+st.markdown(drawn.notice(rows, config.kv_dtype))
 
 size = cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(

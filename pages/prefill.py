@@ -46,7 +46,7 @@ def show() -> None:
 
 layout.heading(_("A prompt is read in one call, and what was read before need not be read again"))
 play = controls.control_row(
-    PAGE, prefill.MAIN, (), begin, kind=PrefillConfig, widgets=prefill.widgets()
+    PAGE, prefill.MAIN, (), begin, kind=PrefillConfig, widgets=prefill.page_widgets()
 )
 config: PrefillConfig = play.config
 state.ticking(show, play)

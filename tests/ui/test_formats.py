@@ -10,7 +10,7 @@ from tinyllm.config import PRESETS
 from tinyllm.experiments import kv_dtype, memory
 from tinyllm.experiments.outliers import DTYPES, FACTORS, OutlierRow
 from tinyllm.experiments.timing import Spread
-from tinyllm.ui import formats, formulas
+from tinyllm.ui import formats, formulas, outliers
 
 ROW = kv_dtype.FormatRow(
     dtype="float32",
@@ -80,7 +80,7 @@ def test_the_ring_is_around_the_chosen_one_and_nothing_is_needed_to_draw() -> No
     [("float32", 3), ("int4_channel", 3), ("int8", 2), ("int8_channel", 2)],
 )
 def test_a_large_channel_is_shown_for_the_chosen_bits(chosen: str, family: int) -> None:
-    drawn = valid(formats.outlier_figure(outlier_rows(0.075), chosen))
+    drawn = valid(outliers.figure(outlier_rows(0.075), chosen))
     assert len(drawn.data) == family
     assert all(len(trace.x) == len(FACTORS) for trace in drawn.data)
     assert len({trace.line.dash for trace in drawn.data}) == family
@@ -121,16 +121,16 @@ def test_texts_are_marked_from_their_first_difference_and_escaped() -> None:
 
 
 def test_whether_this_model_gains_by_channel_is_told_from_its_own_errors() -> None:
-    alike = formats.outlier_notice(outlier_rows(0.075), "int4")
+    alike = outliers.notice(outlier_rows(0.075), "int4")
     assert "error of 97%" in alike
     assert "newest keys, which are floats" in alike
     assert "1.5 times its head" in alike
-    assert "costs 8.0% against 4.0%" in formats.outlier_notice(outlier_rows(0.04), "int4")
+    assert "costs 8.0% against 4.0%" in outliers.notice(outlier_rows(0.04), "int4")
 
 
 def test_charts_in_words() -> None:
     assert "int4: 448, +0.0212" in formats.quality_chart(RECORD)
-    assert "at 100 times: int4: 97.0%" in formats.outlier_chart(outlier_rows(0.075), "int4")
+    assert "at 100 times: int4: 97.0%" in outliers.chart(outlier_rows(0.075), "int4")
     assert formats.quality_chart(kv_dtype.FormatRecord()).endswith("still to be measured.")
 
 

@@ -11,7 +11,7 @@ import streamlit as st
 from tinyllm.experiments import documents as written
 from tinyllm.experiments.article import Article, Beside
 from tinyllm.experiments.report import STORED, Report, ReportConfig, shown
-from tinyllm.ui import controls
+from tinyllm.ui import widgets
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.state import Play
@@ -40,10 +40,10 @@ def as_play(report: Report) -> Play[Report]:
 
 def _experiment() -> Any:
     text = _("Run measures these anew; all of them take a minute or two.")
-    return controls.menu("experiment", _("Experiment"), text, ReportConfig)
+    return widgets.menu("experiment", _("Experiment"), text, ReportConfig)
 
 
-WIDGETS: controls.Widgets = {"experiment": _experiment}
+WIDGETS: widgets.Widgets = {"experiment": _experiment}
 
 
 def ratio_figure(found: Sequence[Beside]) -> Figure:

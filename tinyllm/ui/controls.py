@@ -1,167 +1,27 @@
-"""Controls of a run, their values in the address, and messages instead of tracebacks.
+"""The row of controls of a run, and messages instead of tracebacks.
 
-Every control is keyed by its field of the page's Settings (RunConfig, unless it says otherwise)
-and bound to the URL parameter of that name, so an address is a run. A value the address gets
-wrong is dropped and said so; a prompt that cannot be run keeps its text and the last good run
-stays on the page.
+Its widgets stand in widgets.py, one a field of the page's Settings, so an address is a run. A
+value the address gets wrong is dropped and said so; a prompt that cannot be run keeps its text
+and the last good run stays on the page.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
-from tinyllm.experiments.settings import (
-    DEFAULT_PROMPT,
-    PROMPTS,
-    RunConfig,
-    Settings,
-    problem_of,
-)
+from tinyllm.experiments.settings import DEFAULT_PROMPT, RunConfig, Settings, problem_of
 from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
+from tinyllm.ui.widgets import BIND, RUN_WIDGETS, Widgets, prompt_box
 
 # Of columns; sliders take 2.1.
 _WIDTHS = {"kv_dtype": 1.9, "kv_heads": 1.75, "lengths": 3.4, "prompt": 4.2, "context": 4.0}
 _ROW_HEIGHT = 68  # the least that Streamlit gives a text area
 _PRESSED = "_pressed_run"
-_BIND: dict[str, Any] = {"bind": "query-params"}
-
-
-def slider(
-    field: str,
-    label: str,
-    step: float,
-    help_text: str,
-    form: str | None = None,
-    kind: type[Settings] = RunConfig,
-) -> Any:
-    """A slider over a field's range, from and to the ends that its Settings allow."""
-    low, high = kind.ranges[field]
-    default = kind.default(field)
-    number = type(default)
-    return st.slider(
-        label, number(low), number(high), default, number(step), form, field, help_text, **_BIND
-    )
-
-
-def choice(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
-    """One of a field's choices, all in view."""
-    return st.segmented_control(
-        label,
-        kind.choices[field],
-        default=kind.default(field),
-        required=True,
-        key=field,
-        help=help_text,
-        width="stretch",
-        **_BIND,
-    )
-
-
-def menu(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
-    """One of a field's choices, which are too many to be all in view."""
-    return st.selectbox(
-        label, kind.choices[field], key=field, help=help_text, filter_mode=None, **_BIND
-    )
-
-
-def _k() -> Any:
-    text = _("How many tokens the drafter proposes before the target checks them in one call.")
-    return slider("k", _("k, proposals a round"), 1, text)
-
-
-def _temperature() -> Any:
-    text = _("0 always takes the most likely token. Higher spreads the choice.")
-    return slider("temperature", _("Temperature"), 0.1, text, "%.1f")
-
-
-def kv_dtype(kind: type[Settings] = RunConfig) -> Any:
-    """The format of the cache, of those that a page's settings allow."""
-    text = _(
-        "How the cache stores its numbers. int8 and int4 add a float16 scale per head and token, "
-        "_g8 one for every 8 dimensions; _channel scales keys by dimension over 32 tokens."
-    )
-    return menu("kv_dtype", _("KV dtype"), text, kind)
-
-
-def _kv_heads() -> Any:
-    text = _(
-        "Key/value heads of the target. The 4 query heads share them; each is a trained model."
-    )
-    return choice("kv_heads", _("KV heads"), text)
-
-
-def _context() -> Any:
-    text = _("How many tokens the timed attention step reads; more takes more memory and time.")
-    return choice("context", _("Cached tokens"), text)
-
-
-def _drafter() -> Any:
-    text = _("A small trained model, or prompt lookup: what followed the same characters before.")
-    return choice("drafter", _("Drafter"), text)
-
-
-def _set_prompt(name: str) -> None:
-    st.session_state["prompt"] = PROMPTS[name]
-
-
-def _prompt_box(height: int, default: str = DEFAULT_PROMPT) -> Any:
-    text = _("Printable ASCII and line breaks; the models learnt from Python source code.")
-    return st.text_area(_("Prompt"), default, key="prompt", height=height, help=text, **_BIND)
-
-
-def _prompt() -> Any:
-    value = _prompt_box(110)
-    with st.container(horizontal=True, gap="small"):
-        for name in PROMPTS:
-            st.button(name, key=f"_prompt_{name}", on_click=_set_prompt, args=(name,))
-    return value
-
-
-def _tokens() -> Any:
-    return slider("tokens", _("New tokens"), 8, _("How many tokens to make."))
-
-
-def number(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
-    """A whole number within a field's range."""
-    low, high = kind.ranges[field]
-    default = kind.default(field)
-    return st.number_input(
-        label, int(low), int(high), default, 1, key=field, help=help_text, **_BIND
-    )
-
-
-def _seed() -> Any:
-    return number("seed", _("Seed"), _("Same seed, same tokens."))
-
-
-def _top_k() -> Any:
-    return slider("top_k", _("top-k"), 1, _("Keep the k most likely tokens; 0 keeps all."))
-
-
-def _top_p() -> Any:
-    text = _("Keep the most likely tokens that together reach this probability; 1 keeps all.")
-    return slider("top_p", _("top-p"), 0.05, text, "%.2f")
-
-
-Widgets = Mapping[str, Callable[[], Any]]
-RUN_WIDGETS: Widgets = {
-    "k": _k,
-    "temperature": _temperature,
-    "kv_dtype": kv_dtype,
-    "kv_heads": _kv_heads,
-    "context": _context,
-    "drafter": _drafter,
-    "prompt": _prompt,
-    "tokens": _tokens,
-    "seed": _seed,
-    "top_k": _top_k,
-    "top_p": _top_p,
-}
 
 
 def _wrong_parameters(kind: type[Settings], names: Sequence[str]) -> dict[str, str]:
@@ -208,7 +68,7 @@ def control_row(
     for column, field in zip(columns, main, strict=False):
         with column:
             in_row = field == "prompt"  # where there is no room for sample prompts below it
-            values[field] = _prompt_box(_ROW_HEIGHT, prompt) if in_row else widgets[field]()
+            values[field] = prompt_box(_ROW_HEIGHT, prompt) if in_row else widgets[field]()
     if more:
         label = _("Prompt etc.") if "prompt" in more else _("More")
         with columns[-2], st.popover(label, width="stretch"):
@@ -269,7 +129,7 @@ def choose(field: str, label: str, options: Sequence[str], help_text: str) -> st
     key = f"_wrong_{field}"
     raw = st.query_params.get(field)
     messages = st.container()
-    chosen = str(st.selectbox(label, options, key=field, help=help_text, **_BIND))
+    chosen = str(st.selectbox(label, options, key=field, help=help_text, **BIND))
     if raw is not None and raw not in options:
         st.session_state[key] = raw[:40], chosen
     given, instead = st.session_state.get(key, ("", ""))

@@ -26,10 +26,10 @@ from tinyllm.ui.memory_address import (
     wrong_parameters,
 )
 from tinyllm.ui.text import _, literal
+from tinyllm.ui.widgets import BIND
 
 STOPS = sorted({2**power * half // 2 for power in range(8, 24) for half in (2, 3)} | {2**24})
 _GOOD = "_good_memory"
-_BIND: dict[str, Any] = {"bind": "query-params"}
 
 
 def _default(field: str) -> Any:
@@ -70,7 +70,7 @@ def place_of(tokens: float, requests: float) -> tuple[int, int]:
 
 def _select(field: str, label: str, options: Sequence[str], help_text: str) -> Any:
     index = options.index(_default(field)) if _default(field) in options else 0
-    return st.selectbox(label, options, index, key=field, help=help_text, **_BIND)
+    return st.selectbox(label, options, index, key=field, help=help_text, **BIND)
 
 
 def _number(field: str, label: str, help_text: str, step: float = 1) -> Any:
@@ -86,13 +86,13 @@ def _number(field: str, label: str, help_text: str, step: float = 1) -> Any:
         form,
         field,
         help_text,
-        **_BIND,
+        **BIND,
     )
     return _default(field) if value is None else value
 
 
 def _switch(field: str, label: str, help_text: str) -> Any:
-    return st.toggle(label, _default(field), key=field, help=help_text, **_BIND)
+    return st.toggle(label, _default(field), key=field, help=help_text, **BIND)
 
 
 def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
@@ -114,7 +114,7 @@ def choose(panels: Sequence[str]) -> tuple[Pinned, Assessment]:
             key="engine",
             help=_("Whose rules: each engine reserves in its own way."),
             width="stretch",
-            **_BIND,
+            **BIND,
         )
     with first[2]:
         wrong += _cache_type(values)

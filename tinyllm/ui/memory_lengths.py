@@ -1,7 +1,5 @@
 """The panel of real lengths: what of a workload fits at once, beside the figure at full length."""
 
-from typing import Any
-
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
@@ -12,9 +10,9 @@ from tinyllm.memory.lengths import Workload, parse_lengths, read_lengths
 from tinyllm.memory.served import vllm_settings
 from tinyllm.ui.memory_shown import Shown
 from tinyllm.ui.text import _, format_count, literal
+from tinyllm.ui.widgets import BIND
 
 _CSV = "_lengths_csv"
-_BIND: dict[str, Any] = {"bind": "query-params"}
 
 
 def lengths(shown: Shown) -> None:
@@ -23,16 +21,14 @@ def lengths(shown: Shown) -> None:
     columns = st.columns([3, 3, 2, 1.4])
     form = _("full, fixed:tokens, uniform:low:high or lognormal:median:p95:cap")
     with columns[0]:
-        st.text_input(_("Prompts"), FULL, key="prompts", help=form, **_BIND)
+        st.text_input(_("Prompts"), FULL, key="prompts", help=form, **BIND)
     with columns[1]:
-        st.text_input(_("Outputs"), FULL, key="outputs", help=form, **_BIND)
+        st.text_input(_("Outputs"), FULL, key="outputs", help=form, **BIND)
     with columns[2]:
         text = _("Tokens that every prompt begins with, besides its own; held once.")
-        st.number_input(
-            _("Shared prefix"), 0, 2**24, 0, 64, key="shared_prefix", help=text, **_BIND
-        )
+        st.number_input(_("Shared prefix"), 0, 2**24, 0, 64, key="shared_prefix", help=text, **BIND)
     with columns[3]:
-        st.number_input(_("Seed"), 0, 9_999, 0, key="seed", **_BIND)
+        st.number_input(_("Seed"), 0, 9_999, 0, key="seed", **BIND)
     with st.container(horizontal=True, gap="small"):
         for name, pair in _examples().items():
             st.button(name, key=f"_lengths_{pair[0]}", on_click=_set_lengths, args=pair)

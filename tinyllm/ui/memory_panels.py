@@ -21,16 +21,16 @@ from tinyllm.ui.memory_controls import set_controls
 from tinyllm.ui.memory_lengths import lengths
 from tinyllm.ui.memory_shown import Shown
 from tinyllm.ui.text import _, literal
+from tinyllm.ui.widgets import BIND
 
 _LOG = "_log"
-_BIND: dict[str, Any] = {"bind": "query-params"}
 
 
 def panels(shown: Shown) -> None:
     """The panels behind tabs; only the open one is worked out."""
     title = _("The arithmetic, the command, your log, and our evidence")
     with st.expander(title, expanded=not presenter.active()):
-        tabs = st.tabs(list(PANELS), key=PANEL, **_BIND)
+        tabs = st.tabs(list(PANELS), key=PANEL, **BIND)
         for tab, draw in zip(tabs, PANELS.values(), strict=True):
             if tab.open or draw is lengths:  # whose controls are part of the choice
                 with tab:

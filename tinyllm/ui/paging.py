@@ -9,7 +9,7 @@ import streamlit as st
 from tinyllm.experiments.paging import LONGEST, PagingConfig, WasteRow
 from tinyllm.experiments.paging_record import PagingRecord, counts
 from tinyllm.experiments.serving import ROOM
-from tinyllm.ui import controls
+from tinyllm.ui import widgets
 from tinyllm.ui.figures import MARGIN, heading, line
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count
@@ -30,15 +30,15 @@ def _pasted() -> Any:
     )
 
 
-def widgets() -> controls.Widgets:
+def page_widgets() -> widgets.Widgets:
     """The page's controls by field."""
-    number = partial(controls.number, kind=PagingConfig)
-    slider = partial(controls.slider, kind=PagingConfig)
+    number = partial(widgets.number, kind=PagingConfig)
+    slider = partial(widgets.slider, kind=PagingConfig)
     return {
         "block_size": lambda: slider(
             "block_size", _("Block size, tokens"), 1, _("Tokens that are reserved at a time.")
         ),
-        "lengths": lambda: controls.choice(
+        "lengths": lambda: widgets.choice(
             "lengths",
             _("Lengths of the requests"),
             _("How many tokens a request has at its end. Their numbers stand under More."),

@@ -6,7 +6,7 @@ from typing import Any
 
 from tinyllm.experiments.prefill import PrefillConfig, PrefillRow
 from tinyllm.experiments.prefix import PrefillRecord, PrefixRow
-from tinyllm.ui import controls
+from tinyllm.ui import widgets
 from tinyllm.ui.figures import BETWEEN, FAST, MARGIN, SLOW, heading, times
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_seconds
@@ -14,9 +14,9 @@ from tinyllm.ui.text import _, format_bytes, format_seconds
 MAIN = ("prefix", "own", "kv_dtype", "kv_heads")
 
 
-def widgets() -> controls.Widgets:
+def page_widgets() -> widgets.Widgets:
     """The page's controls by field."""
-    slider = partial(controls.slider, kind=PrefillConfig)
+    slider = partial(widgets.slider, kind=PrefillConfig)
     return {
         "prefix": lambda: slider(
             "prefix",
@@ -27,8 +27,8 @@ def widgets() -> controls.Widgets:
         "own": lambda: slider(
             "own", _("Own tokens"), 1, _("What a request has behind the prefix.")
         ),
-        "kv_dtype": partial(controls.kv_dtype, PrefillConfig),
-        "kv_heads": controls.RUN_WIDGETS["kv_heads"],
+        "kv_dtype": partial(widgets.kv_dtype, PrefillConfig),
+        "kv_heads": widgets.RUN_WIDGETS["kv_heads"],
     }
 
 
