@@ -99,11 +99,19 @@ def quality_figure(rows: Sequence[QualityRow]) -> Figure:
             "range": [0, max(sizes, default=1) * 1.25],
             "tickvals": sizes,
         },
-        "yaxis": {"tickformat": ".3f", "nticks": 6},
+        "yaxis": {"tickformat": ".3f", "nticks": 6, "range": _loss_range(rows)},
         "legend": {"x": 0.98, "y": 0.98, "xanchor": "right", "yanchor": "top"},
         "annotations": [heading(_("Loss on unseen text, nats a character"), 1)],
     }
     return {"data": data, "layout": layout}
+
+
+def _loss_range(rows: Sequence[QualityRow]) -> list[float]:
+    """From below the least loss to above the largest, with room for the legend."""
+    low = min((row.loss - row.above_error for row in rows), default=0.0)
+    high = max((row.loss + row.above_error for row in rows), default=1.0)
+    span = max(high - low, 1e-3)
+    return [low - 0.1 * span, high + 0.3 * span]
 
 
 def _trained(
@@ -119,7 +127,7 @@ def _trained(
         "x": [row.bytes_per_token for row in shown],
         "y": [row.loss for row in shown],
         "text": ["" if row in first else _heads(row.kv_heads) for row in shown],
-        "textposition": "bottom left" if training == SCRATCH else "top right",
+        "textposition": "top right" if training == SCRATCH else "bottom left",
         "cliponaxis": False,
         "error_y": {
             "type": "data",
