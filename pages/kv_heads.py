@@ -63,7 +63,9 @@ layout.below(
         "has two rows, and for that BLAS copies the keys first: it saves less than its bytes. "
         "The models on the right were trained twice: from "
         "scratch with fewer KV heads, and from the {most}-head model, its heads replaced by the "
-        "mean of each group and trained a little further (uptraining)."
+        "mean of each group and trained a little further (uptraining). Each is one run with one "
+        "seed. Where the loss differs, the card tells at which positions: a model that has not "
+        "learnt to copy from far back loses there."
     ).format(heads=attention_step.QUERY_HEADS, most=record.known[0].config.n_kv_head),
     formula=formulas.heads_bytes(record.attention, config.context),
     code=(attend_row, pool_heads),

@@ -11,7 +11,7 @@ def test_a_result_at_first_paint() -> None:
     assert [metric.label for metric in app.metric] == [
         "Time, 1 head against 8",
         "It reads",
-        "Loss, trained with 1 head",
+        "Loss with 1 head, at best",
     ]
     assert app.metric[1].value == "4.00 MiB"
     assert app.metric[1].delta == "instead of 32.0 MiB"

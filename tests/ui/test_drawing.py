@@ -231,7 +231,12 @@ def test_the_kv_heads_page_draws_every_row() -> None:
     scratch, uptrained = valid(heads.quality_figure(record.quality)).data
     assert list(scratch.y) == [1.0, 1.1]
     assert list(uptrained.y) == [1.0, 1.2]  # from the model it was made from
-    assert "+0.200" in heads.notice(record)
+    assert "costs +0.200 ± 0.000 nats" in heads.notice(record)
+    four = [*known, replace(known[2], name="scratch", training=head_quality.SCRATCH)]
+    more = [head_quality.VariantTime("scratch", window, 1.4, 0.001) for window in range(2)]
+    both = kv_heads.HeadsRecord(four, record.attention_times, [*read, *more])
+    assert "+0.200 nats a character uptrained" in heads.notice(both)
+    assert "+0.400 trained from scratch" in heads.notice(both)
     assert "1.200 with one" in heads.quality_chart(record)
     assert heads.attention_chart(record)
     assert formulas.heads_bytes(record.attention, 16)[1].endswith("= 131,072")

@@ -193,7 +193,7 @@ def tiles(record: HeadsRecord) -> None:
         **quiet,
     )
     st.metric(
-        _("Loss, trained with 1 head"),
+        _("Loss with 1 head, at best"),
         f"{best.above:+.3f}",
         _("± {error:.3f} nats a character").format(error=best.above_error),
         **quiet,
@@ -201,12 +201,23 @@ def tiles(record: HeadsRecord) -> None:
 
 
 def notice(record: HeadsRecord) -> str:
-    """What fewer heads save and cost."""
-    return _(
+    """What fewer heads save and cost, by the way they were trained when both are there."""
+    both = {row.training: row for row in record.quality if row.kv_heads == 1}
+    saves = _(
         "With 1 KV head instead of {most} the step reads {bytes:.0f} times fewer bytes and takes "
-        "{share:.2f} of the time. Trained that way, one head for {heads} query heads costs "
-        "{above:+.3f} ± {error:.3f} nats a character, for a cache {saved:.0f} times smaller."
-    ).format(**_words(record))
+        "{share:.2f} of the time. One head for {heads} query heads costs {above:+.3f} ± "
+        "{error:.3f} nats a character, for a cache {saved:.0f} times smaller."
+    )
+    compares = _(
+        "With 1 KV head instead of {most} the step reads {bytes:.0f} times fewer bytes and takes "
+        "{share:.2f} of the time. One head for {heads} query heads costs {uptrained:+.3f} nats a "
+        "character uptrained from pooled heads, {scratch:+.3f} trained from scratch."
+    )
+    words = _words(record)
+    if {SCRATCH, UPTRAINED} <= set(both):
+        above = {"uptrained": both[UPTRAINED].above, "scratch": both[SCRATCH].above}
+        return compares.format(**words, **above)
+    return saves.format(**words)
 
 
 def attention_chart(record: HeadsRecord) -> str:
