@@ -47,7 +47,7 @@ def show() -> None:
     st.html(pitfalls.results_html(row, config.prompt, seen.texts))
     if seen.bars is not None:
         plot(pitfalls.bars_figure(seen.bars), "bars", alt=pitfalls.bars_alt(row), height=HEIGHT)
-    layout.notice(pitfalls.finding(name, seen.texts))
+    layout.notice(*pitfalls.findings(name, seen.texts))
 
 
 layout.heading(

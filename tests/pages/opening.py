@@ -19,6 +19,13 @@ def open_page(page: str, **parameters: str | list[str]) -> AppTest:
     return app.run()
 
 
+def finished(app: AppTest) -> AppTest:
+    """The page after the end of its run, however many ticks a busy machine needs for it."""
+    while any(one.key == "_stop" and not one.disabled for one in app.button):
+        app.run()
+    return app
+
+
 def complaints(app: AppTest) -> list[str]:
     """What the page says is wrong, as a visitor reads it: without Markdown's backslashes."""
     said = [element.value for element in (*app.error, *app.warning)]

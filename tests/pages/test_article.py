@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.opening import complaints, open_page, well
+from tests.pages.opening import complaints, finished, open_page, well
 from tinyllm.experiments.article import article
 from tinyllm.experiments.report import STORED, Report
 from tinyllm.ui import article as drawn
@@ -26,9 +26,7 @@ def test_the_stored_run_is_shown_and_called_so() -> None:
 def test_one_experiment_is_measured_when_it_is_chosen(experiment: str, figures: int) -> None:
     app = open_page("article")
     app.selectbox(key="experiment").set_value(experiment).run()
-    while not app.button(key="_stop").disabled:
-        well(app.run())
-    assert measured(well(app)) == (figures, figures)
+    assert measured(well(finished(app))) == (figures, figures)
     assert any("Measured from" in caption.value for caption in app.caption)
     assert complaints(app) == []
 

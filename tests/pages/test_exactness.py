@@ -1,6 +1,6 @@
 """The exactness page: a visitor's prefix, its areas, and a sample that follows p."""
 
-from tests.pages.opening import complaints, open_page, well
+from tests.pages.opening import complaints, finished, open_page, well
 from tinyllm.experiments.exactness import CHECKPOINTS, PREFIXES
 
 
@@ -9,7 +9,7 @@ def tiles(app) -> dict[str, str]:  # type: ignore[no-untyped-def]
 
 
 def test_it_begins_with_a_prefix_of_the_article_and_draws_them_all() -> None:
-    app = well(open_page("exactness"))
+    app = finished(well(open_page("exactness")))
     assert app.text_area(key="prompt").value == PREFIXES[1]
     shown = tiles(app)
     assert shown["Draws"] == f"{CHECKPOINTS[-1]:,}"

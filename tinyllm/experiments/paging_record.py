@@ -44,10 +44,13 @@ def block_map(event: ServingStep, block_size: int) -> BlockMap:
     return found
 
 
-def watch(config: PagingConfig) -> Iterator[WasteRow | ServingStep]:
-    """What a page shows: the waste of all ways to reserve, then a stream of requests served."""
+def watch(config: PagingConfig) -> Iterator[tuple[WasteRow, ...] | ServingStep]:
+    """What a page shows: the waste of all ways to reserve, then a stream of requests served.
+
+    The first picture needs all those rows, so they are one event.
+    """
     lengths, seed = config.distribution, config.seed
-    yield from rows(lengths, seed=seed)
+    yield tuple(rows(lengths, seed=seed))
     yield from serve(lengths, block_size=config.block_size, shared=config.shared, seed=seed)
 
 
@@ -56,16 +59,16 @@ class PagingRecord:
     """The rows and steps so far; the last step with its map."""
 
     frame_steps: int  # steps between two pictures
-    rows: list[WasteRow] = field(default_factory=list)
+    rows: tuple[WasteRow, ...] = ()
     steps: list[dict[str, object]] = field(default_factory=list)
     last: ServingStep | None = None
     most_running: int = 0
     drawn: int | None = None  # step of the last picture
 
-    def take(self, event: WasteRow | ServingStep) -> bool:
+    def take(self, event: tuple[WasteRow, ...] | ServingStep) -> bool:
         """Take one item in; a step is worth drawing now and then."""
-        if isinstance(event, WasteRow):
-            self.rows.append(event)
+        if not isinstance(event, ServingStep):
+            self.rows = event
             return False
         self.last = event
         self.most_running = max(self.most_running, len(event.running))

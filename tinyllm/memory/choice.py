@@ -119,11 +119,6 @@ class Choice:
     def value_type(self) -> str:
         return self.key_type if self.v_type == SAME else cache_type(self.v_type).name
 
-    @property
-    def own_lengths(self) -> bool:
-        """Whether requests have lengths of their own, instead of all the whole context."""
-        return FULL not in (self.prompts, self.outputs)
-
     def to_query(self) -> dict[str, str]:
         """The URL parameters that differ from the defaults."""
         return {

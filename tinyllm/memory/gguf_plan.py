@@ -17,8 +17,6 @@ ARCHITECTURE = "general.architecture"
 # Architecture -> layers of one window period; the last of a period is full.
 _PERIODS = {"gemma2": 2, "gemma3": 6, "gpt-oss": 2, "cohere2": 4, "olmo2": 4, "exaone4": 4}
 _PERIODS |= {"exaone-moe": 4, "afmoe": 4}
-# Their pattern is always written; without it they are refused.
-_WRITTEN = {"gemma3n", "gemma4", "mimo2"}
 _CHUNKED = {"llama4": (4, 8_192)}
 _IGNORE_WINDOW = {"llama", "qwen2", "qwen2moe", "qwen3", "qwen3moe", "phi3", "starcoder2"}
 _IGNORE_WINDOW |= {"mistral3", "phimoe"}

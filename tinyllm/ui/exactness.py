@@ -190,9 +190,9 @@ def formula(laws: Laws, row: DrawsRow) -> tuple[str, ...]:
         r"\underbrace{\max(0, p(x) - q(x))}_{\text{drawn after a refusal}} = p(x)",
         rf"\alpha = \sum_x \min(p(x), q(x)) = {laws.accepted.sum():.4f}"
         rf"\quad \text{{measured: }} {row.accepted:.4f}",
-        r"\mathrm{E}\,\mathrm{TVD} = \tfrac{1}{2} \sum_x \mathrm{E}\,|\hat p(x) - p(x)| \approx "
-        r"\tfrac{1}{2} \sum_x \sqrt{\tfrac{2\,p(x)(1 - p(x))}{\pi n}} "
-        rf"= {row.noise:.5f} \quad (n = {row.draws:,})",
+        r"\mathrm{E}\,\mathrm{TVD} = \tfrac{1}{2} \sum_x \mathrm{E}\,|\hat p(x) - p(x)| "
+        rf"= {row.noise:.5f} \approx \tfrac{{1}}{{2}} \sum_x "
+        rf"\sqrt{{\tfrac{{2\,p(x)(1 - p(x))}}{{\pi n}}}} \quad (n = {row.draws:,})",
     )
 
 

@@ -55,9 +55,9 @@ def heading(claim: str, sentence: str | None = None) -> None:
         st.markdown(sentence)
 
 
-def notice(sentence: str) -> None:
-    """The one thing to notice, with this run's numbers in it."""
-    st.markdown(f"**{_('What to notice.')}** {sentence}")
+def notice(*sentences: str) -> None:
+    """The one thing to notice, with this run's numbers in it; each sentence is whole."""
+    st.markdown(" ".join((f"**{_('What to notice.')}**", *sentences)))
 
 
 def timing(play: Play[Any], repeats: int) -> None:

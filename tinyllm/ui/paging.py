@@ -87,7 +87,7 @@ def waste_figure(rows: Sequence[WasteRow], block_size: int) -> Figure:
             "x": [block_size],
             "y": [chosen.waste * 100],
             "marker": {"color": "$0", "size": 12, "symbol": "diamond"},
-            "hovertemplate": _("blocks of %{x}: %{y:.2f}% empty") + "<extra></extra>",
+            "hovertemplate": _("blocks of %{x}: %{y:.2f}% empty<extra></extra>"),
         },
     ]
     slab_label = _("a slab of {tokens} for each request: {waste:.1f}%").format(

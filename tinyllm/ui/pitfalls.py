@@ -128,12 +128,10 @@ def bars_alt(row: PitfallRow) -> str:
     )
 
 
-def finding(name: str, texts: Texts | None) -> str:
-    """What goes wrong, and where two texts part."""
-    sentence = WORDS[name][1]
+def findings(name: str, texts: Texts | None) -> tuple[str, ...]:
+    """What goes wrong, and where two texts part, a sentence or two each."""
     place = None if texts is None else texts.first_difference
     if place is None:
-        return sentence
-    return _(
-        "{sentence} The texts part at new token {place}; from there they are underlined."
-    ).format(sentence=sentence, place=place)
+        return (WORDS[name][1],)
+    parts = _("The texts part at new token {place}; from there they are underlined.")
+    return WORDS[name][1], parts.format(place=place)

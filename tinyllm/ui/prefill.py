@@ -99,19 +99,22 @@ def finding(record: PrefillRecord) -> str:
     """What to notice, of the part that is measured already."""
     if record.fill is None:
         return reused(record)
-    sentence = _(
-        "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
-        "every weight once for all of them. Behind a known prefix of {prefix} tokens a request "
-        "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
-        "recomputed. {equal}"
-    )
     reuse = record.reuse
     if reuse.copy_difference == reuse.blocks_difference == 0:
-        equal = _("The logits are the same, bit for bit.")
+        sentence = _(
+            "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
+            "every weight once for all of them. Behind a known prefix of {prefix} tokens a request "
+            "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
+            "recomputed. The logits are the same, bit for bit."
+        )
     else:
-        equal = _("The logits differ by at most {difference}.")
-    words = _words(record)
-    return sentence.format(equal=equal.format(**words), **words)
+        sentence = _(
+            "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
+            "every weight once for all of them. Behind a known prefix of {prefix} tokens a request "
+            "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
+            "recomputed. The logits differ by at most {difference}."
+        )
+    return sentence.format(**_words(record))
 
 
 def reused(record: PrefillRecord) -> str:
