@@ -141,3 +141,23 @@ def test_a_model_in_chunks_equals_the_plain_engine():
     model, fed = Transformer(config, weights, "float64", chunk_bytes=4096), [7, 9, 1, 95, 40, 3]
     plain = plain_forward(weights, config, fed, PlainCache(config, 90, "float64"))
     assert np.abs(model.forward(fed) - plain).max() < 1e-12
+
+
+@pytest.mark.parametrize("n_positions", [1023, 1024, 1100, 1281, 2048])
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 9])
+def test_attention_by_blocks_of_positions_is_attention(n_positions, n_rows):
+    """Over a cache with room for more, as the engine reads it."""
+    n_kv_head, head_dim, n_head = 2, 8, 4
+    keys = RNG.normal(size=(n_kv_head, head_dim, 2500))[:, :, :n_positions]
+    values = RNG.normal(size=(n_kv_head, 2500, head_dim))[:, :n_positions]
+    queries = RNG.normal(size=(n_rows, n_head, head_dim)) / head_dim**0.5
+    with np.errstate(over="ignore"):
+        found = attend_rows(queries, keys, values, np.ones(n_positions))
+        last = attend_row(queries[-1], keys, values, np.ones(n_positions))
+    scores = np.einsum("thd,hds->hts", queries, np.repeat(keys, 2, axis=0))
+    scores += np.triu(np.full((n_rows, n_positions), -np.inf), n_positions - n_rows + 1)
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    wanted = np.einsum("hts,hsd->thd", weights, np.repeat(values, 2, axis=0))
+    assert np.allclose(found, wanted.reshape(n_rows, -1), rtol=1e-12, atol=1e-12)
+    assert np.allclose(last, wanted[-1].reshape(-1), rtol=1e-12, atol=1e-12)

@@ -6,6 +6,7 @@ GELU's outer constants in the products around it. Plain forms of all this are in
 experiments/reference.py; tests prove both equal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,6 +32,9 @@ FEW_ROWS, _TERMS_AT_ONCE = 16, 96
 # A model larger than any L2 cache is multiplied with a few rows in chunks that fit well into one.
 L2_BYTES, CHUNK_BYTES = 4 * 2**20, 128 * 2**10
 
+# A few rows attend to many positions by blocks of so many of them.
+MANY_POSITIONS, _POSITIONS = 1024, 256
+
 # Prefill attends by blocks of this many queries, so that keys after a block are never touched.
 _QUERY_BLOCK = 64
 
@@ -41,7 +45,7 @@ def normalise_row(x: Array) -> Array:
     A row of the residual stream has zero mean and carries sqrt(C eps) in its last place, so
     that its length is sqrt(C) times what layer norm divides by; that factor is folded.
     """
-    normalised: Array = x * float(x.dot(x)) ** -0.5
+    normalised: Array = x * x.dot(x) ** -0.5
     normalised[-1] = 1
     return normalised
 
@@ -82,7 +86,9 @@ class Weight:
     """
 
     whole: Array  # (in, out), in whatever order one row reads fastest
-    chunks: Array | None = None  # (n, in, out / n), a second copy; None where it would not pay
+    chunks: Array | None  # (n, in, out / n), a second copy; None where it would not pay
+    # (in,) -> (out,); numpy's own method, bound to the matrix: a step makes dozens of these calls.
+    row: Callable[[Array], Array]
 
     @classmethod
     def of(cls, whole: Array, chunk_bytes: int) -> "Weight":
@@ -95,12 +101,7 @@ class Weight:
             chunks = np.ascontiguousarray(whole.reshape(n_in, -1, width).transpose(1, 0, 2))
             chunks.setflags(write=False)
         whole.setflags(write=False)
-        return cls(whole, chunks)
-
-    def row(self, x: Array) -> Array:
-        """(in,) -> (out,)."""
-        product: Array = x.dot(self.whole)
-        return product
+        return cls(whole, chunks, whole.T.dot)
 
     def rows(self, x: Array) -> Array:
         """(T, in) -> (T, out), by the path for T."""
@@ -163,11 +164,14 @@ def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array
     The softmax is normalised after the product with the values, on D numbers instead of S.
     """
     n_kv_head, head_dim, n_positions = keys.shape
-    scores = queries.reshape(n_kv_head, -1, head_dim) @ keys  # (G, H/G, S)
+    grouped = queries.reshape(n_kv_head, -1, head_dim)
+    short = n_positions < MANY_POSITIONS  # the usual case pays for no more than this question
+    scores = grouped @ keys if short else _scores(grouped, keys)  # (G, H/G, S)
     weights, total = exponentials(
         scores.reshape(-1, n_positions), ones[:n_positions]
     )  # (H, S), (H,)
-    mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G, D)
+    weights = weights.reshape(n_kv_head, -1, n_positions)
+    mixed = weights @ values if short else _mixed(weights, values)  # (G, H/G, D)
     return (mixed.reshape(-1, head_dim) / total[:, None]).reshape(-1)
 
 
@@ -194,15 +198,53 @@ def _attend_block(queries: Array, keys: Array, values: Array, ones: Array) -> Ar
     n_kv_head, _, n_positions = keys.shape
     # (T, H, D) -> (G, H/G * T, D): the query heads of one KV head share one product.
     grouped = queries.transpose(1, 0, 2).reshape(n_kv_head, -1, head_dim)
-    scores = (grouped @ keys).reshape(n_head, n_rows, n_positions)
+    scores = _scores(grouped, keys).reshape(n_head, n_rows, n_positions)
     # Only the last T columns hold positions that some row must not see.
     scores[:, :, n_positions - n_rows :] += causal_mask(n_rows, scores.dtype)
     weights, total = exponentials(
         scores.reshape(-1, n_positions), ones[:n_positions]
     )  # (H T, S), (H T,)
-    mixed = weights.reshape(n_kv_head, -1, n_positions) @ values  # (G, H/G * T, D)
+    mixed = _mixed(weights.reshape(n_kv_head, -1, n_positions), values)  # (G, H/G * T, D)
     mixed = mixed.reshape(-1, head_dim) / total[:, None]
     return mixed.reshape(n_head, n_rows, head_dim).transpose(1, 0, 2).reshape(n_rows, -1)
+
+
+def _scores(queries: Array, keys: Array) -> Array:
+    """(G, R, D) @ (G, D, S) -> (G, R, S), for a few rows and many positions by blocks of them.
+
+    As in Weight: BLAS packs what it multiplies a few rows with, here a block that fits in L2.
+    """
+    n_rows, n_positions = queries.shape[1], keys.shape[2]
+    whole = _whole_blocks(n_rows, n_positions)
+    if not whole:
+        return queries @ keys
+    n_kv_head, head_dim, _ = keys.shape
+    blocks = keys[:, :, :whole].reshape(n_kv_head, head_dim, -1, _POSITIONS).swapaxes(1, 2)
+    scores = (queries[:, None] @ blocks).swapaxes(1, 2).reshape(n_kv_head, n_rows, whole)
+    if whole == n_positions:
+        return scores
+    return np.concatenate([scores, queries @ keys[:, :, whole:]], axis=2)
+
+
+def _mixed(weights: Array, values: Array) -> Array:
+    """(G, R, S) @ (G, S, D) -> (G, R, D), for a few rows and many positions by blocks of them."""
+    n_kv_head, n_rows, n_positions = weights.shape
+    whole = _whole_blocks(n_rows, n_positions)
+    if not whole:
+        return weights @ values
+    rows = weights[:, :, :whole].reshape(n_kv_head, n_rows, -1, _POSITIONS).swapaxes(1, 2)
+    blocks = values[:, :whole].reshape(n_kv_head, -1, _POSITIONS, values.shape[2])
+    mixed: Array = (rows @ blocks).sum(axis=1)
+    if whole < n_positions:
+        mixed += weights[:, :, whole:] @ values[:, whole:]
+    return mixed
+
+
+def _whole_blocks(n_rows: int, n_positions: int) -> int:
+    """The positions that are treated by blocks; 0 where that would not pay."""
+    if not 1 < n_rows <= FEW_ROWS or n_positions < MANY_POSITIONS:
+        return 0
+    return n_positions - n_positions % _POSITIONS
 
 
 def exponentials(scores: Array, ones: Array) -> tuple[Array, Array]:

@@ -107,7 +107,8 @@ class Transformer:
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
-        logits, first = [np.empty((0, self.config.vocab_size), self.dtype)], 0
+        logits: list[Array] = []
+        first = 0
         # Most overflows are harmless, see layers.exponentials. Being told of one costs nothing.
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
@@ -120,7 +121,10 @@ class Transformer:
             with np.errstate(over="ignore", invalid="ignore"):
                 self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
         cache.commit(tokens)
-        return logits[-1] if len(logits) <= 2 else np.concatenate(logits)
+        if len(logits) == 1:
+            return logits[0]
+        nothing = np.empty((0, self.config.vocab_size), self.dtype)
+        return np.concatenate([nothing, *logits])
 
     def _refuse_what_is_not_finite(
         self, cache: KVCache, start: int, stop: int, logits: list[Array]
@@ -207,10 +211,10 @@ class Transformer:
 
 def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:
     """Where the pieces end in which n_new tokens from position start on go through the layers."""
-    ends = {silent, n_new} - {0}
-    if call_ends is not None:
-        ends.update(range(call_ends - start % call_ends, n_new, call_ends))
-    return sorted(ends)
+    if call_ends is None:
+        return [silent, n_new] if 0 < silent < n_new else [n_new]
+    inner = range(call_ends - start % call_ends, n_new, call_ends)
+    return sorted({silent, n_new, *inner} - {0})
 
 
 def random_weights(config: ModelConfig, seed: int = 0) -> dict[str, Array]:

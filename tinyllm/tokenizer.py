@@ -44,16 +44,20 @@ class CharTokenizer:
         return "".join(symbol for symbol in text if symbol in known)
 
 
+_INT = {int}
+
+
 def checked_ids(tokens: Iterable[int], vocab_size: int) -> list[int]:
     """Token ids as a list of int, from a row of whole numbers (numpy's too).
 
     TokenError says what is no whole number, or names the first id outside 0..vocab_size - 1.
     """
     try:
-        row = list(tokens)
-        ids = list(map(index, row))
-        if bool in map(type, row):
-            raise TypeError("True and False are no token ids")
+        ids = list(tokens)
+        if set(map(type, ids)) != _INT:
+            if bool in map(type, ids):
+                raise TypeError("True and False are no token ids")
+            ids = list(map(index, ids))
     except TypeError as error:
         raise TokenError(
             f"token ids are a row of whole numbers from 0 to {vocab_size - 1}: {error}"

@@ -152,9 +152,10 @@ class DenseCache:
                 f"cannot truncate a cache of {self._length} tokens to {length}: "
                 f"give a length from 0 to {self._length}"
             )
-        for keys, values in self.layers:
-            keys.rewind(length)
-            values.rewind(length)
+        if self.call_ends is not None:  # all other formats have nothing to do
+            for keys, values in self.layers:
+                keys.rewind(length)
+                values.rewind(length)
         self._length = length
 
 

@@ -115,7 +115,8 @@ class FloatStorage:
 
     def write_one(self, position: int, vectors: Array) -> None:
         """Store (G, D) at one position."""
-        vectors = saturated(vectors, self._largest)
+        if self._largest is not None:
+            vectors = saturated(vectors, self._largest)
         if self._dims_first:
             self._slab[:, :, position] = vectors
         else:
@@ -123,10 +124,9 @@ class FloatStorage:
 
     def read(self, stop: int) -> Array:
         """A view when stored in the dtype of computation, else a converted copy."""
-        held = np.s_[:, :, :stop] if self._dims_first else np.s_[:, :stop]
         if self._widen is not None:
-            return self._widen(held)
-        floats: Array = self._slab[held]
+            return self._widen(np.s_[:, :, :stop] if self._dims_first else np.s_[:, :stop])
+        floats: Array = self._slab[:, :, :stop] if self._dims_first else self._slab[:, :stop]
         return floats if self._compute_dtype is None else floats.astype(self._compute_dtype)
 
     def rewind(self, length: int) -> None:
