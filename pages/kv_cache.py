@@ -7,6 +7,7 @@ from tinyllm.experiments.cached_decoding import PROMPT
 from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.kv_cache import REPEATS, CacheRecord, generated_tokens, table, watch
 from tinyllm.experiments.memory import cache_size
+from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
@@ -76,7 +77,10 @@ layout.below(
     ),
     code=(DenseCache, matrix_flops),
     sources=layout.SOURCES,
-    export={"steps": table(play.result.rows, shape)},
+    export={
+        "steps": table(play.result.rows, shape),
+        "generations": [flat(row) for row in (play.result.generation,) if row is not None],
+    },
     settings=config,
     numbers=findings.cache_numbers(play.result, shape),
 )

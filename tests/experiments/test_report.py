@@ -167,6 +167,15 @@ def test_the_stored_run_has_every_figure_and_a_reason_where_it_is_another():
             assert item.figure.why, item.figure.what
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["prefill", "prefix", "kv-dtype", "paging", "memory", "exactness", "call-cost", "pitfalls"],
+)
+def test_the_stored_run_has_the_columns_of_a_run(name):
+    """Of a first row; the other experiments take longer to their first."""
+    assert list(Report.load(STORED).rows[name][0]) == list(next(EXPERIMENTS[name].rows()))
+
+
 def test_one_experiment_or_all_that_have_figures():
     assert ReportConfig(experiment="prefix").names == ("prefix",)
     assert set(ReportConfig().names) == {figure.experiment for figure in article().figures}

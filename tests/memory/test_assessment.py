@@ -113,6 +113,23 @@ def test_growth_has_the_choice_and_every_bend():
     assert curve.reserved[at] == here.served.reserved_bytes
 
 
+@pytest.mark.parametrize(
+    ("engine", "kv_type", "smaller"),
+    [
+        ("vLLM", "bfloat16", "fp8_e4m3"),
+        ("vLLM", "float16", "fp8_e4m3"),
+        ("vLLM", "fp8_e5m2", "int4_per_token_head"),
+        ("llama.cpp", "float16", "q8_0"),
+        ("llama.cpp", "q5_1", "q4_0"),
+        ("llama.cpp", "q4_0", None),
+    ],
+)
+def test_the_next_smaller_type_is_tried(engine, kv_type, smaller):
+    found = savings(worked_out(engine=engine, kv_type=kv_type))
+    tried = [saving.choice.kv_type for saving in found if saving.what.startswith("KV cache in")]
+    assert tried == ([] if smaller is None else [smaller])
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("model", [QWEN, HYBRID, "openai/gpt-oss-20b", "deepseek-ai/DeepSeek-V3"])
 def test_every_saving_saves_what_it_says(model, engine):

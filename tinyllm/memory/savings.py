@@ -9,14 +9,16 @@ from dataclasses import dataclass, replace
 from tinyllm.errors import MemoryPlanError
 from tinyllm.memory.assessment import Assessment, assess
 from tinyllm.memory.choice import LLAMACPP, RANGES, SAME, SGLANG, VLLM, Choice
+from tinyllm.memory.dtypes import cache_type
 
-# From larger to smaller; the next one that the layers can have is tried.
-_SMALLER = {
+# From larger to smaller; the first that is smaller than the choice's own is tried.
+_TYPES = {
     VLLM: ("float32", "bfloat16", "fp8_e4m3", "int4_per_token_head"),
     LLAMACPP: ("float32", "float16", "q8_0", "q4_0"),
     SGLANG: ("bfloat16", "fp8_e4m3", "fp4_e2m1"),
 }
 _FEWER_IN_FLIGHT = 2_048
+_VECTOR = 256  # elements by which types are compared: whole blocks of every type
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,9 @@ def _saving(what: str, now: Assessment, then: Assessment) -> Saving | None:
 
 def _changes(choice: Choice, now: Assessment) -> Iterator[tuple[str, Choice]]:
     """A sentence and the choice it describes."""
-    order = _SMALLER[choice.engine]
-    at = order.index(choice.key_type) if choice.key_type in order else 0
-    for smaller in order[at + 1 : at + 2]:
-        kind = replace(choice, kv_type=smaller, v_type=SAME)
-        yield f"KV cache in {smaller}", kind
+    smaller = _smaller_type(choice)
+    if smaller is not None:
+        yield f"KV cache in {smaller}", replace(choice, kv_type=smaller, v_type=SAME)
     has_windows = bool({"window", "chunk"} & set(now.kinds))
     if choice.engine == VLLM and has_windows:
         batched = choice.batched or now.room.device.batched_tokens
@@ -81,3 +81,13 @@ def _changes(choice: Choice, now: Assessment) -> Iterator[tuple[str, Choice]]:
     if 2 * choice.tp <= RANGES["tp"][1]:
         what = f"twice the GPUs: tensor parallel {2 * choice.tp}"
         yield what, replace(choice, tp=2 * choice.tp)
+
+
+def _smaller_type(choice: Choice) -> str | None:
+    """The engine's next smaller cache type; None for the smallest."""
+    own = _vector_bytes(choice.key_type)
+    return next((name for name in _TYPES[choice.engine] if _vector_bytes(name) < own), None)
+
+
+def _vector_bytes(name: str) -> int:
+    return cache_type(name).vector_bytes(_VECTOR)

@@ -65,34 +65,37 @@ def timing(play: Play[Any], repeats: int) -> None:
     once = _("Measured at {clock}. {machine}.")
     several = _("Measured at {clock}, medians of {repeats} runs in turn. {machine}.")
     sentence = several if repeats > 1 else once
-    _progress(play, sentence, repeats=repeats)
+    _progress(play, _("Measuring in turn ..."), sentence, repeats=repeats)
 
 
 def drawn(play: Play[Any], draws: int) -> None:
     """How and when the samples on this page were drawn."""
     sentence = _("{draws} draws with seed {seed} at {clock}. {machine}.")
-    _progress(play, sentence, draws=format_count(draws), seed=play.config.seed)
+    words = {"draws": format_count(draws), "seed": play.config.seed}
+    _progress(play, _("Drawing ..."), sentence, **words)
 
 
 def checked(play: Play[Any]) -> None:
     """When what this page shows was tried; nothing is timed."""
-    _progress(play, _("Tried at {clock} with seed {seed}. {machine}."), seed=play.config.seed)
-
-
-def _progress(play: Play[Any], finished: str, **words: object) -> None:
-    """Where a run stands; `finished` is the sentence for one that came to its end."""
-    if play.stopped:
-        st.caption(_("Stopped. Run begins again at the start."))
-    elif play.running:
-        st.caption(_("Measuring in turn ..."))
-    else:
-        clock = f"{play.began:%H:%M:%S}"
-        st.caption(finished.format(clock=clock, machine=this_machine(), **words))
+    sentence = _("Tried at {clock} with seed {seed}. {machine}.")
+    _progress(play, _("Trying one after the other ..."), sentence, seed=play.config.seed)
 
 
 def counted(play: Play[Any]) -> None:
     """That what this page shows was counted; nothing is timed."""
-    _progress(play, _("Counted at {clock} with seed {seed}. {machine}."), seed=play.config.seed)
+    sentence = _("Counted at {clock} with seed {seed}. {machine}.")
+    _progress(play, _("Counting ..."), sentence, seed=play.config.seed)
+
+
+def _progress(play: Play[Any], underway: str, finished: str, **words: object) -> None:
+    """Where a run stands: a sentence while it lasts, and one for when it came to its end."""
+    if play.stopped:
+        st.caption(_("Stopped. Run begins again at the start."))
+    elif play.running:
+        st.caption(underway)
+    else:
+        clock = f"{play.began:%H:%M:%S}"
+        st.caption(finished.format(clock=clock, machine=this_machine(), **words))
 
 
 def speculative_tiles(record: Record) -> None:
