@@ -3,7 +3,9 @@
 import json
 import struct
 
+import numpy as np
 import pytest
+from gguf import GGUFReader, GGUFWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -266,3 +268,32 @@ def test_damaged_bytes_end_in_a_number_or_a_refusal(name, data):
         assert plan_gguf(bytes(content)).bytes(1_000) >= 0
     except MemoryPlanError:
         return
+
+
+def test_the_gguf_package_writes_and_reads_the_same(tmp_path):
+    """Its writer made the file, tensors and all; its reader is the oracle."""
+    path = tmp_path / "model.gguf"
+    writer = GGUFWriter(path, "qwen3")
+    writer.add_block_count(36)
+    writer.add_embedding_length(4096)
+    writer.add_head_count(32)
+    writer.add_head_count_kv([8] * 35 + [4])
+    writer.add_key_length(128)
+    writer.add_value_length(128)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_causal_attention(True)
+    writer.add_name("A name that is no \u2026 ASCII")
+    writer.add_token_list([f"token {number}".encode() for number in range(5_000)])
+    writer.add_tensor("blk.0.attn_q.weight", np.ones((64, 32), np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    content = path.read_bytes()
+    found = read_header(content[:-4_096])  # without the end of the tensor
+    fields = GGUFReader(path).fields
+    wanted = {key: field.contents() for key, field in fields.items() if key[:5] != "GGUF."}
+    assert wanted.pop("tokenizer.ggml.tokens")[4_999] == "token 4999"
+    assert found.pop("tokenizer.ggml.tokens") is None  # too long to be about layers
+    assert found == wanted
+    assert found["general.name"] == "A name that is no \u2026 ASCII"
