@@ -130,6 +130,8 @@ def test_the_command_writes_three_files(small, tmp_path, capsys):
         "report.json",
         "report.md",
     ]
+    assert "1 BLAS thread)" in (out / "report.md").read_text("utf-8")
+    assert "stopped" not in (out / "report.md").read_text("utf-8")
     assert capsys.readouterr().out.splitlines() == [
         str(out / name) for name in ("report.html", "report.md", "report.json")
     ]
@@ -144,6 +146,7 @@ def test_a_stopped_report_keeps_what_it_has(small, tmp_path, monkeypatch):
     assert main(["report", "--out", str(tmp_path)]) == 130
     stored = json.loads((tmp_path / "report.json").read_text("utf-8"))
     assert stored["rows"] == {"kv-cache": [ROWS[2]]}
+    assert "stopped before its end" in (tmp_path / "report.md").read_text("utf-8")
 
 
 def test_bad_options_are_named(tmp_path, capsys):

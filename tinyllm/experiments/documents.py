@@ -63,11 +63,12 @@ def html(report: Report) -> str:
 
 def _facts(report: Report) -> list[tuple[str, str]]:
     total = format_seconds(sum(report.seconds.values()))
+    end = "; stopped before its end" if report.stopped else ""
     return [
         ("article", article().title),
         ("its machine", article().machine),
         ("this machine", report.machine),
-        ("measured", f"{report.date}, in {total}"),
+        ("measured", f"{report.date}, in {total}{end}"),
     ]
 
 

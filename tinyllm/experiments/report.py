@@ -68,6 +68,7 @@ class Report:
     date: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC")
     rows: dict[str, list[Row]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    stopped: bool = False  # before the last experiment's last row
 
     def take(self, event: Measured) -> bool:
         """Take one row in; each is worth drawing."""

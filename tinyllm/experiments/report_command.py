@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from tinyllm.experiments.catalogue import EXPERIMENTS
@@ -34,7 +35,8 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     """
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)  # now, not after minutes of measuring
-    report, code = Report(), 0
+    with threadpool_limits(1, "blas"):  # also for what the report says of the machine
+        report = Report()
     with tqdm(file=sys.stderr, unit=" rows", disable=None) as bar:  # none where nobody watches
         try:
             for event in measure(arguments.only):
@@ -42,7 +44,7 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
                 bar.set_description(event.experiment, refresh=False)
                 bar.update()
         except KeyboardInterrupt:
-            code = 130
+            report.stopped = True
     for name, text in (
         ("report.html", html(report)),
         ("report.md", markdown(report)),
@@ -50,4 +52,4 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     ):
         (folder / name).write_text(text, "utf-8")
         say(f"{folder / name}")
-    return code
+    return 130 if report.stopped else 0

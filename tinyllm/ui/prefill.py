@@ -105,7 +105,7 @@ def finding(record: PrefillRecord) -> str:
             "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
             "every weight once for all of them. Behind a known prefix of {prefix} tokens a request "
             "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
-            "recomputed. The logits are the same, bit for bit."
+            "recomputed. Its logits are those of recomputing, bit for bit."
         )
     else:
         sentence = _(
