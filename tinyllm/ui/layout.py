@@ -40,6 +40,7 @@ _CSS = """<style>
 .block-container [data-testid="stHeading"] { margin-bottom: 0.3rem; }
 .block-container [data-stale="true"] { opacity: 1; transition: none; }
 .block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
+.block-container .katex-display { padding-top: 0.4rem; }
 @media (max-width: 640px) {
   .block-container { padding: 3rem 1rem 1rem; }
   .block-container h1 { font-size: 1.3rem; }
