@@ -59,13 +59,12 @@ layout.below(
         "Every KV head (G) keeps a key and a value of D numbers for each of S tokens, whatever "
         "the number of query heads (H = {heads}) that share them. Decoding one token multiplies "
         "little and reads all of it, so its time follows the bytes; some remains that does not, "
-        "the softmax of every query head. Where two query heads share a KV head, their product "
-        "has two rows, and for that BLAS copies the keys first: it saves less than its bytes. "
-        "The models on the right were trained twice: from "
-        "scratch with fewer KV heads, and from the {most}-head model, its heads replaced by the "
-        "mean of each group and trained a little further (uptraining). Each is one run with one "
-        "seed. Where the loss differs, the card tells at which positions: a model that has not "
-        "learnt to copy from far back loses there."
+        "the softmax of every query head. The models on the right were trained twice: from "
+        "scratch with fewer KV heads, for as many steps as the {most}-head model, and from that "
+        "model, its heads replaced by the mean of each group and trained further (uptraining): "
+        "counted with the model they began from, these had more steps. Each point is one run with "
+        "one seed, so how far the two ways lie apart may be chance. The cards in assets/models "
+        "tell the steps of each, and its loss by position."
     ).format(heads=attention_step.QUERY_HEADS, most=record.known[0].config.n_kv_head),
     formula=formulas.heads_bytes(record.attention, config.context),
     code=(attend_row, pool_heads),

@@ -67,7 +67,7 @@ def test_far_positions_are_trained(name):
     assert bands["256-511"] <= bands["64-255"]
 
 
-def test_one_head_from_scratch_does_not_use_far_text():
+def test_one_head_from_scratch_predicts_far_positions_no_better():
     """As the README says; the one that was pooled from four heads does."""
     scratch = CARDS["target-kv1-scratch"]["validation"]["by_position"]
     pooled = CARDS["target-kv1"]["validation"]["by_position"]
