@@ -6,7 +6,7 @@ from tinyllm.cache import Format
 from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
-from tinyllm.experiments import outliers
+from tinyllm.experiments import memory, outliers
 from tinyllm.experiments.kv_dtype import (
     STEP_TURNS,
     TOKENS,
@@ -15,7 +15,6 @@ from tinyllm.experiments.kv_dtype import (
     texts,
     watch,
 )
-from tinyllm.experiments.memory import cache_size
 from tinyllm.experiments.outliers import OutlierRow
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
@@ -105,14 +104,15 @@ figure = drawn.figure(rows, config.kv_dtype)
 plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
 st.markdown(drawn.notice(rows, config.kv_dtype))
 
-size = cache_size(shape, config.kv_dtype, TOKENS)
+size = memory.cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(
     reading=_(
         "Every layer (L) and KV head (G) keeps a key and a value of D numbers of b bits for each "
         "of the S tokens, and for integers n scales, a float16 each. Keys by channel have D scales "
         "for every full block of 32 tokens (F tokens are in full blocks) and keep the newest W "
         "keys as float16. fp8 has a scale of 1 and saturates. Below, the formula for a prompt "
-        "and its text beside the cache's own count and the sum of its arrays' nbytes."
+        "and its text beside the cache's own count and the sum of its arrays' nbytes; the table "
+        "of memory in the data has all three for every format of every model."
     ),
     formula=formulas.cache_bytes(shape, TOKENS, config.kv_dtype, size),
     code=(Format, quantise, TokenStorage, ChannelStorage, Widening),
@@ -131,6 +131,10 @@ layout.below(
         ),
         _("vLLM's documentation, *Quantized KV Cache*: fp8_e4m3 and fp8_e5m2 with a scale of 1."),
     ),
-    export={"formats": formats_table(play.result), "outliers": list(map(flat, rows))},
+    export={
+        "formats": formats_table(play.result),
+        "outliers": list(map(flat, rows)),
+        "memory": list(map(flat, memory.rows())),
+    },
     settings=config,
 )

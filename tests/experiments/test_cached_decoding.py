@@ -65,7 +65,10 @@ def test_the_page_watches_steps_and_then_generations(model: Transformer) -> None
     record = CacheRecord(generated_tokens(config))
     worth = [record.take(event) for event in watch(config, model)]
     assert record.tokens == 8
-    assert sum(worth) == len(record.rows) == len(positions(config))
+    assert len(record.rows) == len(positions(config))
+    assert sum(worth) == len(record.rows) + 1  # the equality is drawn too
+    assert record.equality is not None
+    assert record.equality.same_tokens
     assert len(record.times) == 8 * 2 * cached.REPEATS
     assert record.generation is not None
     assert record.generation.tokens == 8

@@ -1,5 +1,7 @@
 """The vectorised rule is the engine's, draw by draw, and its report tells laws apart."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -14,7 +16,7 @@ from tinyllm.speculative.acceptance import acceptance_probability, acceptance_ra
 SETTINGS = [(1.0, None, 1.0), (0.7, None, 1.0), (1.0, 5, 1.0), (1.3, None, 0.8), (0.0, None, 1.0)]
 
 
-def found(target: Transformer, draft: Transformer, prefix: str, *sampling) -> exactness.Laws:  # type: ignore[no-untyped-def]
+def found(target: Transformer, draft: Transformer, prefix: str, *sampling: Any) -> exactness.Laws:
     return exactness.laws(target, draft, prefix, Sampling(*sampling), "float32")
 
 

@@ -13,12 +13,13 @@ from tinyllm.experiments.pitfalls.rounds import DraftLacksLastProposal
 from tinyllm.experiments.reference import PlainCache, causal_mask, plain_forward
 from tinyllm.generation import generate
 from tinyllm.loading import MODELS, load_weights
+from tinyllm.model import Transformer
 from tinyllm.sampling import RandomSampler
 from tinyllm.speculative import speculate
 
 
 @pytest.fixture(scope="module")
-def bench(target, draft) -> Bench:  # type: ignore[no-untyped-def]
+def bench(target: Transformer, draft: Transformer) -> Bench:
     weights = load_weights(MODELS / "target", target.config)
     return Bench(target, draft, weights, tokens=40)
 

@@ -1,8 +1,9 @@
 """Rows as flat objects and as text."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tinyllm.experiments.rows import flat, text_lines
+from tinyllm.experiments.rows import Row, flat, text_lines
 from tinyllm.experiments.timing import Spread
 
 
@@ -49,7 +50,7 @@ def test_lines_stand_under_each_other_and_a_range_beside_its_median() -> None:
 
 
 def test_a_line_comes_before_the_next_row_is_asked_for() -> None:
-    def rows():  # type: ignore[no-untyped-def]
+    def rows() -> Iterator[Row]:
         yield {"a": 1}
         raise AssertionError("asked for too early")
 

@@ -1,10 +1,12 @@
 """The exactness page: a visitor's prefix, its areas, and a sample that follows p."""
 
+from streamlit.testing.v1 import AppTest
+
 from tests.pages.opening import complaints, finished, open_page, well
 from tinyllm.experiments.exactness import CHECKPOINTS, PREFIXES
 
 
-def tiles(app) -> dict[str, str]:  # type: ignore[no-untyped-def]
+def tiles(app: AppTest) -> dict[str, str]:
     return {metric.label: metric.value for metric in app.metric}
 
 

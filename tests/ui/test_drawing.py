@@ -255,4 +255,6 @@ def test_the_cache_pages_numbers() -> None:
             assert findings.cache_numbers(record, SMALL)[3][1] == "-"
     numbers = findings.cache_numbers(record, SMALL)
     assert all("MFLOP" in value for _name, value, _meaning in numbers[:3])
-    assert all("(" in value for _name, value, _meaning in numbers[3:])
+    assert all("(" in value for _name, value, _meaning in numbers[3:5])
+    assert record.equality is not None
+    assert f"all {record.equality.tokens}" in numbers[5][1]

@@ -78,13 +78,19 @@ def rows(
     repeats: int = REPEATS,
 ) -> Iterator[Row]:
     """The article's measurement of a KV cache, a row as soon as it is known."""
-    found = decode.equality(model)
-    yield EqualityRow("equality", decode.EQUALITY_TOKENS, found.same_tokens, max(found.differences))
+    yield equality_row(model)
     for position in positions:
         yield step(model, position, turns)
     whole = generation_row(generations(model, PROMPT, tokens, repeats), tokens)
     if whole is not None:
         yield whole
+
+
+def equality_row(model: Transformer) -> EqualityRow:
+    """Greedy decoding of the article's prompt both ways, in float32."""
+    found = decode.equality(model)
+    difference = max(found.differences)
+    return EqualityRow("equality", decode.EQUALITY_TOKENS, found.same_tokens, difference)
 
 
 def step(model: Transformer, position: int, turns: int = TURNS) -> StepRow:

@@ -1,7 +1,7 @@
 """What a cache saves and what it costs: step time against position, and bytes.
 
 At chosen positions of one real generation, a step with the cache and a step that recomputes
-everything are timed in turn; then whole generations both ways. Draws nothing.
+everything are timed in turn; then whole generations both ways, and their equality. Draws nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,10 @@ from tinyllm.config import ModelConfig
 from tinyllm.experiments.cached_decoding import (
     POSITIONS,
     TOKENS,
+    EqualityRow,
     GenerationRow,
     TokenTime,
+    equality_row,
     generation_row,
     generations,
 )
@@ -44,19 +46,23 @@ class CacheRow:
 
 @dataclass(slots=True)
 class CacheRecord:
-    """The rows so far, and the whole generations after them."""
+    """The rows so far, the whole generations after them, and whether both ways agree."""
 
     tokens: int  # of one generation
     rows: list[CacheRow] = field(default_factory=list)
     times: list[TokenTime] = field(default_factory=list)
+    equality: EqualityRow | None = None
 
-    def take(self, event: CacheRow | TokenTime) -> bool:
+    def take(self, event: CacheRow | TokenTime | EqualityRow) -> bool:
         """Take one event in; a row is worth drawing, a token's time is not."""
-        if isinstance(event, CacheRow):
-            self.rows.append(event)
-            return True
-        self.times.append(event)
-        return False
+        match event:
+            case CacheRow():
+                self.rows.append(event)
+            case EqualityRow():
+                self.equality = event
+            case TokenTime():
+                self.times.append(event)
+        return not isinstance(event, TokenTime)
 
     @property
     def generation(self) -> GenerationRow | None:
@@ -80,11 +86,12 @@ def generated_tokens(config: RunConfig) -> int:
     return min(TOKENS, CONTEXT_LENGTH - len(config.prompt))
 
 
-def watch(config: RunConfig, model: Transformer) -> Iterator[CacheRow | TokenTime]:
-    """The steps at every measured position, then whole generations, with and without the cache."""
+def watch(config: RunConfig, model: Transformer) -> Iterator[CacheRow | TokenTime | EqualityRow]:
+    """Steps at every measured position, whole generations, and what both ways computed."""
     yield from step_times(config, model)
     tokens = generated_tokens(config)
     yield from generations(model, config.prompt, tokens, **config.run_settings)
+    yield equality_row(model)
 
 
 def step_times(

@@ -6,6 +6,7 @@ Nothing is typed in: every number comes from the record the sentence is about.
 from collections.abc import Sequence
 
 from tinyllm.config import ModelConfig
+from tinyllm.experiments.cached_decoding import EqualityRow
 from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.kv_cache import CacheRecord, CacheRow
 from tinyllm.experiments.race import Lane, first_difference
@@ -72,7 +73,7 @@ def cache_chart(row: CacheRow) -> str:
 
 
 def cache_numbers(record: CacheRecord, shape: ModelConfig) -> list[tuple[str, str, str]]:
-    """The operations of the last step measured and the whole generations."""
+    """Operations of the last step measured, whole generations, and whether both ways agree."""
     position = record.rows[-1].position
     operations = {
         "cached": matrix_flops(shape, 1, position),
@@ -103,7 +104,22 @@ def cache_numbers(record: CacheRecord, shape: ModelConfig) -> list[tuple[str, st
             "-" if row is None else _range(row.uncached_seconds),
             _("the same tokens, the whole text read anew for each"),
         ),
+        (
+            _("the same tokens both ways"),
+            "-" if record.equality is None else _equal(record.equality),
+            _("greedy, behind the article's prompt, in float32"),
+        ),
     ]
+
+
+def _equal(row: EqualityRow) -> str:
+    """Whether all tokens are the same, and how far the logits are apart."""
+    sentence = (
+        _("all {tokens}; no logit differs by more than {difference:.1e}")
+        if row.same_tokens
+        else _("not all {tokens}; logits differ by up to {difference:.1e}")
+    )
+    return sentence.format(tokens=row.tokens, difference=row.largest_difference)
 
 
 def _range(spread: Spread) -> str:

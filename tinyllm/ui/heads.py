@@ -85,6 +85,11 @@ def _heads(count: int) -> str:
     return _("1 head") if count == 1 else _("{count} heads").format(count=count)
 
 
+def _heads_and_step(row: QualityRow) -> str:
+    """A point's label: its KV heads over the time of a whole step."""
+    return f"{_heads(row.kv_heads)}<br>{format_seconds(row.step_seconds.median)}"
+
+
 def quality_figure(rows: Sequence[QualityRow]) -> Figure:
     """Loss on unseen text against the cache bytes of a token, for both ways of training."""
     data = [
@@ -101,7 +106,7 @@ def quality_figure(rows: Sequence[QualityRow]) -> Figure:
         },
         "yaxis": {"tickformat": ".3f", "nticks": 6, "range": _loss_range(rows)},
         "legend": {"x": 0.98, "y": 0.98, "xanchor": "right", "yanchor": "top"},
-        "annotations": [heading(_("Loss on unseen text, nats a character"), 1)],
+        "annotations": [heading(_("Loss on unseen text, nats; time of a step"), 1)],
     }
     return {"data": data, "layout": layout}
 
@@ -126,7 +131,7 @@ def _trained(
         "name": name,
         "x": [row.bytes_per_token for row in shown],
         "y": [row.loss for row in shown],
-        "text": ["" if row in first else _heads(row.kv_heads) for row in shown],
+        "text": ["" if row in first else _heads_and_step(row) for row in shown],
         "textposition": "top right" if training == SCRATCH else "bottom left",
         "cliponaxis": False,
         "error_y": {
