@@ -2,13 +2,25 @@
 
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
-from tinyllm.speculative.drafters import DRAFTERS, Drafter, ModelDrafter, NGramDrafter, named
+from tinyllm.speculative.drafters import (
+    ALL_DRAFTERS,
+    DRAFTERS,
+    Drafter,
+    EarlyExitDrafter,
+    FallbackDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    named,
+)
 
 __all__ = [
+    "ALL_DRAFTERS",
     "DRAFTERS",
     "MAX_K",
     "Counters",
     "Drafter",
+    "EarlyExitDrafter",
+    "FallbackDrafter",
     "ModelDrafter",
     "NGramDrafter",
     "Round",
