@@ -21,7 +21,10 @@ def residual(p: Distribution, q: Distribution) -> Distribution:
 
     Where p and q agree to rounding nothing remains and no rejection can happen; then p.
     """
-    return block_residual(p, q, 1.0)
+    excess = p - q
+    excess.clip(0, None, excess)
+    total = excess.sum()
+    return excess / total if total > 0 else p
 
 
 def acceptance_rate(p: Distribution, q: Distribution) -> float:
@@ -56,7 +59,5 @@ def block_residual(p: Distribution, q: Distribution, reached: float) -> Distribu
 
     Where nothing remains nothing is refused there; then p.
     """
-    excess = p - q if reached == 1 else reached * p - q
-    excess.clip(0, None, excess)
-    total = excess.sum()
-    return excess / total if total > 0 else p
+    kept = reached * p
+    return residual(kept, q) if (kept > q).any() else p

@@ -73,8 +73,8 @@ def speculate(
     """
     auto = _auto(costs, max_new_tokens) if k == AUTO else None
     k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, MAX_K)
-    tokens = prompt_tokens(prompt, target.config, max_new_tokens)
-    stops = stop_tokens(stop, target.config)
+    tokens = prompt_tokens(prompt, target, max_new_tokens)
+    stops = stop_tokens(stop, target)
     run = RunShape(
         capacity=len(tokens) + max_new_tokens,
         vocab_size=target.config.vocab_size,
@@ -151,7 +151,7 @@ class SpeculativeDecoder:
             self._behind = False
         proposal = self.draft.propose(self.sequence, k, self._sampler) if k else Proposal([], [])
         proposed, q = checked_proposal(proposal, k, self._vocab_size)
-        event = self._verified(proposed, q) if proposed else self.step()
+        event = self.verify(proposed, q) if proposed else self.step()
         self.draft.commit(self.sequence)
         self._behind = False
         return event
@@ -168,7 +168,7 @@ class SpeculativeDecoder:
             position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
         )
 
-    def _verified(self, proposed: list[int], q: Distribution) -> Round:
+    def verify(self, proposed: list[int], q: Distribution) -> Round:
         """One target call on the proposals, and what it makes of them."""
         position = len(self.sequence)
         logits = self._target.forward([self.sequence[-1], *proposed], self.cache)
