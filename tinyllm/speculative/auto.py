@@ -15,7 +15,8 @@ _LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
 _DECAY = 0.98  # of what was counted, a round
 _GUESS, _WEIGHT = 0.8, 3.0  # an acceptance before anything was counted, and the tests it is worth
 _POOLED = 10.0  # tests that the acceptance at all places is worth at one of them
-_FIRST_PAUSE = 4  # plain steps after a try that did not pay; every further pause is twice as long
+# Plain steps after a try that did not pay; every further pause is twice as long, up to the last.
+_FIRST_PAUSE, _LAST_PAUSE = 4, 64
 
 
 class AutoK:
@@ -47,7 +48,7 @@ class AutoK:
             self._pause -= 1
             self._made += 1
             if not self._pause:
-                self._plan(trying=True)
+                self._try()
             return 0
         return self._k
 
@@ -63,17 +64,24 @@ class AutoK:
             self._accepted[i] = self._accepted[i] * _DECAY + (i < accepted)
         self._plan()
 
-    def _plan(self, trying: bool = False) -> None:
-        """Settle on the best k, or on a pause where none pays or none can be afforded.
-
-        After a pause the best is tried though it does not seem to pay.
-        """
+    def _plan(self) -> None:
+        """Settle on the best k, or on a pause where none pays."""
         self._k, value = self._best()
         if value > 1:
             self._next_pause = _FIRST_PAUSE
-        elif not (trying and self._k):
+        else:
             self._pause = self._next_pause
-            self._next_pause *= 2
+            self._next_pause = min(2 * self._next_pause, _LAST_PAUSE)
+
+    def _try(self) -> None:
+        """Settle on the best k after a pause, though it does not seem to pay; what was counted
+        before counts less. Pause again where none can be afforded."""
+        faded = _DECAY**self._next_pause
+        self._accepted = [faded * count for count in self._accepted]
+        self._tested = [faded * count for count in self._tested]
+        self._k, _ = self._best()
+        if not self._k:
+            self._pause = self._next_pause
 
     def _best(self) -> tuple[int, float]:
         """The k of the most tokens a step, and these; of those whose loss, should nothing be

@@ -24,10 +24,11 @@ class Costs:
     catch_up: float = 0.0  # of feeding a draft the last proposal of a round that kept all
 
     def __post_init__(self) -> None:
-        if 1 not in self.verification or min(self.verification) < 1:
+        if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
         numbers = (self.c, self.per_round, self.per_proposal, self.catch_up)
-        if not (min(self.verification.values()) > 0 and min(numbers) >= 0):  # refuses nan too
+        # Asked so that nan is refused too.
+        if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")
 
     @property
