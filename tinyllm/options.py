@@ -86,4 +86,8 @@ def _refusal(wanted: str, shown: str) -> argparse.ArgumentTypeError:
 
 symbols = _checked(CharTokenizer().encode)  # text in the models' alphabet
 model = _checked(find_model)  # the name of a shipped model, or a folder
-drafter = _checked(lambda name: name == "ngram" or find_model(name))
+
+
+def model_or(*names: str) -> Callable[[str], str]:
+    """One of the names, or what `model` takes."""
+    return _checked(lambda name: name in names or find_model(name))

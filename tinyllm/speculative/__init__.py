@@ -4,10 +4,20 @@ from tinyllm.speculative.auto import AUTO
 from tinyllm.speculative.costs import Costs
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
-from tinyllm.speculative.drafters import DRAFTERS, Drafter, ModelDrafter, NGramDrafter, named
+from tinyllm.speculative.drafters import (
+    ALL_DRAFTERS,
+    DRAFTERS,
+    Drafter,
+    EarlyExitDrafter,
+    FallbackDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    named,
+)
 from tinyllm.speculative.verification import RULES
 
 __all__ = [
+    "ALL_DRAFTERS",
     "AUTO",
     "DRAFTERS",
     "MAX_K",
@@ -15,6 +25,8 @@ __all__ = [
     "Costs",
     "Counters",
     "Drafter",
+    "EarlyExitDrafter",
+    "FallbackDrafter",
     "ModelDrafter",
     "NGramDrafter",
     "Round",

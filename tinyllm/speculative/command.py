@@ -14,19 +14,23 @@ from tinyllm.loading import load_model
 from tinyllm.sampling import MAX_TEMPERATURE
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, speculate
-from tinyllm.speculative.drafters import named
+from tinyllm.speculative.drafters import ALL_DRAFTERS, named
 from tinyllm.tokenizer import CharTokenizer
+
+_DRAFTER_HELP = (
+    f"with --k: {', '.join(ALL_DRAFTERS[1:])}, a shipped model or a folder, else the target's draft"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `generate`."""
     add = parser.add_argument
-    text, model, drafter = options.symbols, options.model, options.drafter
+    text, model, drafter = options.symbols, options.model, options.model_or(*ALL_DRAFTERS)
     heat = options.real(0, MAX_TEMPERATURE)
     add("--prompt", type=text, required=True, help="text to continue: printable ASCII, newlines")
     add("--model", type=model, default="target", help="a shipped model or a folder, else target")
     add("--k", type=options.whole(1, MAX_K), help="proposals per round; without it plain decoding")
-    add("--drafter", type=drafter, help="with --k: ngram, a shipped model or a folder, else draft")
+    add("--drafter", type=drafter, help=_DRAFTER_HELP)
     add("--max-new-tokens", type=options.whole(1), default=96, help="tokens to make (default 96)")
     add("--temperature", type=heat, default=0.0, help="0 takes the most probable token")
     add("--top-k", type=options.whole(1), help="keep the k most probable tokens")
@@ -72,7 +76,7 @@ def _events(arguments: argparse.Namespace) -> Iterator[Token] | Iterator[Round]:
         if arguments.drafter is not None:
             raise SettingError(f"--drafter needs --k, the proposals per round, from 1 to {MAX_K}")
         return generate(target, arguments.prompt, **settings)
-    drafter = named(arguments.drafter or "draft")
+    drafter = named(arguments.drafter or "draft", target=target.name)
     return speculate(target, drafter, arguments.prompt, k=arguments.k, **settings)
 
 

@@ -6,7 +6,7 @@ nothing is fed to a draft, which catches up when it is asked again.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -79,9 +79,10 @@ def speculate(
         capacity=len(tokens) + max_new_tokens,
         vocab_size=target.config.vocab_size,
         sampling=Sampling(temperature, top_k, top_p),
+        kv_dtype=kv_dtype,
     )
     if isinstance(drafter, Transformer):
-        drafter = ModelDrafter(drafter, kv_dtype)
+        drafter = ModelDrafter(drafter)
     decoder = SpeculativeDecoder(
         target, drafter, tokens, run, stops, sampler or RandomSampler(seed), kv_dtype, verify
     )
@@ -132,6 +133,7 @@ class SpeculativeDecoder:
         self.cache = target.new_cache(kv_dtype, run.capacity)
         if not callable(getattr(drafter, "start", None)):
             raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
+        run = replace(run, target=target, cache=self.cache)
         self.draft = drafter.start(prompt, run)
         self._target = target
         self._vocab_size = run.vocab_size

@@ -53,6 +53,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--init-from", type=model, metavar="MODEL", help=f"begin with these weights: {which}")
     add("--distil-from", type=model, metavar="MODEL", help=f"learn its probabilities: {which}")
     add(
+        "--distil-on",
+        type=options.whole(4096),
+        metavar="CHARACTERS",
+        help="of the text, evenly spaced: a large teacher takes long to read all of it",
+    )
+    add(
         "--divergence-until",
         type=share,
         default=DIVERGENCE_UNTIL,
@@ -139,6 +145,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         if arguments.distil_from
         else None,
         distillation=Distillation(arguments.divergence_until),
+        taught=arguments.distil_on,
     )
 
 
