@@ -16,7 +16,15 @@ from tinyllm.generation import generate
 from tinyllm.loading import load_model, shipped_models
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampler
-from tinyllm.speculative import ALL_DRAFTERS, Counters, Drafter, ModelDrafter, named, speculate
+from tinyllm.speculative import (
+    ALL_DRAFTERS,
+    RULES,
+    Counters,
+    Drafter,
+    ModelDrafter,
+    named,
+    speculate,
+)
 from tinyllm.speculative.drafters import (
     Draft,
     Footprint,
@@ -40,7 +48,7 @@ class DraftersConfig(Settings):
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         name: RANGES[name] for name in ("k", "temperature", "tokens", "seed")
     }
-    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"target": TARGETS}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"target": TARGETS, "verify": tuple(RULES)}
 
     target: str = TARGETS[0]
     k: int = 4  # proposals a round
@@ -48,6 +56,7 @@ class DraftersConfig(Settings):
     prompt: str = DEFAULT_PROMPT
     tokens: int = 96
     seed: int = 0
+    verify: str = "token"  # the acceptance rule
 
     def check(self) -> None:
         """The prompt is text the model knows, and with the new tokens fits its positions."""
@@ -165,7 +174,15 @@ def watch(
         step = sum(seconds[1:]) / len(seconds[1:])
         for name, drafter in drafters.items():
             clocked = ClockedDrafter(drafter)
-            begin = partial(speculate, target, clocked, config.prompt, k=config.k, **settings)
+            begin = partial(
+                speculate,
+                target,
+                clocked,
+                config.prompt,
+                k=config.k,
+                verify=config.verify,
+                **settings,
+            )
             rounds = list(timed(begin))
             assert clocked.draft is not None
             yield DrafterRun(

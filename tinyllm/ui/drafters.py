@@ -16,7 +16,7 @@ from tinyllm.ui.findings import NO_DIFFERENCE
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes
 
-MAIN, MORE = ("target", "k", "temperature"), ("prompt", "tokens", "seed")
+MAIN, MORE = ("target", "k", "temperature", "verify"), ("prompt", "tokens", "seed")
 NAMES = {
     "draft": _("draft model"),
     "ngram": _("prompt lookup"),
@@ -32,11 +32,20 @@ def _target() -> Any:
     return widgets.choice("target", _("Target"), text, DraftersConfig)
 
 
+def _verify() -> Any:
+    text = _(
+        "Accept proposals one by one, or judge a round's proposals as a block, which keeps at "
+        "least as many on average. The output law is the target's either way."
+    )
+    return widgets.choice("verify", _("Verify by"), text, DraftersConfig)
+
+
 def page_widgets() -> widgets.Widgets:
     """The page's controls by field."""
     slider = partial(widgets.slider, kind=DraftersConfig)
     own: dict[str, Callable[[], Any]] = {
         "target": _target,
+        "verify": _verify,
         "k": lambda: slider(
             "k", _("k, proposals a round"), 1, _("How many tokens a drafter proposes at most.")
         ),
@@ -148,13 +157,11 @@ def tiles(record: DraftersRecord) -> dict[str, str]:
     """The numbers beside the chart."""
     rows = record.rows
     if not rows:
-        return {_("Fastest here"): "-", _("Its speed"): "-"}
+        return {_("Fastest here"): "-"}
     best = _best(rows)
+    fastest = _("Fastest: {name}").format(name=NAMES[best.drafter])
+    found = {fastest: f"{best.speedup.median:.2f} ×"}
     same = [row.identical for row in rows if row.identical is not None]
-    found = {
-        _("Fastest here"): NAMES[best.drafter],
-        _("Its speed"): f"{best.speedup.median:.2f} ×",
-    }
     if same:
         found[_("Texts as plain")] = _("{same} of {all}").format(same=sum(same), all=len(same))
     return found
