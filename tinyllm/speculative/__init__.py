@@ -14,6 +14,7 @@ from tinyllm.speculative.drafters import (
     NGramDrafter,
     named,
 )
+from tinyllm.speculative.round_times import calibrate
 from tinyllm.speculative.verification import RULES
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "NGramDrafter",
     "Round",
     "SpeculativeDecoder",
+    "calibrate",
     "named",
     "speculate",
 ]
