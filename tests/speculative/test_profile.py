@@ -37,8 +37,9 @@ def expected(target, drafter, prompt, k, run):
     )
     sums = [0.0] * 5
     for text, weight in texts.items():
-        one = profile(target, drafter, prompt, text, sampling).run(k, COSTS)
-        numbers = (one.rounds, one.proposed, sum(one.accepted_at), sum(one.tested_at), one.steps)
+        one = profile(target, drafter, prompt, text, sampling).run(k)
+        numbers = (one.rounds, one.proposed, sum(one.accepted_at), sum(one.tested_at))
+        numbers = (*numbers, one.steps(COSTS))
         sums = [total + weight * number for total, number in zip(sums, numbers, strict=True)]
     return sums
 
@@ -74,13 +75,14 @@ def test_at_temperature_0_the_run_itself_is_foretold(target64, draft64, prompts,
         assert one.accepted_at[: len(counters.accepted_at)] == counters.accepted_at
         assert one.alpha == counters.acceptance_rate
         assert one.conditional[: len(counters.conditional)] == counters.conditional
-        assert one.steps is None
 
 
 def test_a_model_drafting_for_itself_is_always_kept(target64):
     text = [token.id for token in generate(target64, PROMPT, max_new_tokens=20, temperature=1.0)]
     found = profile(target64, target64, PROMPT, text, Sampling(1.0), most=4)
-    one = found.run(4, Costs(0.5, dict.fromkeys(range(1, 6), 1.0)))
+    one = found.run(4)
     assert one.rounds == pytest.approx(4)
     assert one.conditional == pytest.approx((1, 1, 1, 1))
-    assert one.steps == pytest.approx(4 * 3)  # four drafts at half a step, and a step
+    assert one.steps(Costs(0.5, dict.fromkeys(range(1, 6), 1.0))) == pytest.approx(
+        4 * 3
+    )  # four drafts at half a step, and a step

@@ -27,16 +27,30 @@ class Expected:
     """What a run at one k is expected to do while it makes a text."""
 
     tokens: int
-    rounds: float
-    proposed: float
+    rounds_of: tuple[float, ...]  # by the number of proposals, from 0 on
+    kept_all: float  # rounds that had proposals and kept them all
     tested_at: tuple[float, ...]  # by place of the proposal in its round
     accepted_at: tuple[float, ...]
-    steps: float | None  # what it costs; None without costs
+
+    @property
+    def rounds(self) -> float:
+        """Target calls."""
+        return sum(self.rounds_of)
+
+    @property
+    def proposed(self) -> float:
+        """Proposals of all rounds."""
+        return sum(n * rounds for n, rounds in enumerate(self.rounds_of))
 
     @property
     def tokens_per_call(self) -> float:
         """Tokens of a round."""
         return self.tokens / self.rounds
+
+    def steps(self, costs: Costs) -> float:
+        """What it costs."""
+        rounds = sum(costs.round(n) * rounds for n, rounds in enumerate(self.rounds_of))
+        return rounds + costs.catch_up * self.kept_all
 
     @property
     def alpha(self) -> float | None:
@@ -58,32 +72,30 @@ class Profile:
     kept: NDArray[np.float64]  # (N, K): proposal i of a round at token t, if it is tested
     proposed: tuple[int, ...]  # how many the drafter has at token t, of K
 
-    def run(self, k: int, costs: Costs | None = None) -> Expected:
+    def run(self, k: int) -> Expected:
         """Rounds of at most k proposals: which begin where, with what probability."""
         n = len(self.proposed)
         begins = np.zeros(n + 1)
         begins[0] = 1.0
-        tested, accepted = np.zeros(k), np.zeros(k)
-        proposals = steps = 0.0
+        rounds_of, tested, accepted = np.zeros(k + 1), np.zeros(k), np.zeros(k)
+        kept_all = 0.0
         for t in range(n):
-            share = begins[t]
+            share = float(begins[t])
             m = min(k, self.proposed[t], n - t - 1)  # the target's own token takes a place
             survival = np.concatenate([[1.0], self.kept[t, :m].cumprod()])  # of 0..m proposals
+            rounds_of[m] += share
             tested[:m] += share * survival[:-1]
             accepted[:m] += share * survival[1:]
+            kept_all += share * float(survival[-1]) if m else 0.0
             # j accepted, and one token more: the next round begins behind them.
             begins[t + 1 : t + m + 1] += share * (survival[:-1] - survival[1:])
             begins[t + m + 1] += share * survival[-1]
-            proposals += share * m
-            if costs is not None:
-                steps += share * (costs.round(m) + costs.catch_up * survival[-1] * (m > 0))
         return Expected(
-            tokens=n,
-            rounds=float(begins[:-1].sum()),
-            proposed=float(proposals),
-            tested_at=tuple(tested.tolist()),
-            accepted_at=tuple(accepted.tolist()),
-            steps=None if costs is None else float(steps),
+            n,
+            tuple(rounds_of.tolist()),
+            kept_all,
+            tuple(tested.tolist()),
+            tuple(accepted.tolist()),
         )
 
 
