@@ -3,7 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tinyllm.errors import TokenError
+from tinyllm.config import ModelConfig
+from tinyllm.errors import SettingError, TokenError
+from tinyllm.model import Transformer, random_weights
+from tinyllm.prompt import prompt_tokens, stop_tokens
 from tinyllm.tokenizer import ALPHABET, CharTokenizer
 
 TOKENIZER = CharTokenizer()
@@ -50,3 +53,28 @@ def test_numpys_whole_numbers_are_tokens(dtype):
 def test_unknown_ids_are_refused(token):
     with pytest.raises(TokenError, match=r"outside 0\.\.95"):
         TOKENIZER.decode([token])
+
+
+@given(st.text(ALPHABET))
+def test_a_stream_gives_the_text_symbol_by_symbol(text):
+    stream = TOKENIZER.stream()
+    ids = TOKENIZER.encode(text)
+    assert [stream.feed(token) for token in ids] == list(text) == [*map(TOKENIZER.piece, ids)]
+    assert stream.close() == ""
+
+
+def test_characters_know_no_conversation():
+    assert not TOKENIZER.can_chat
+    assert not TOKENIZER.stop_tokens
+    with pytest.raises(SettingError, match="knows no conversation: give a prompt"):
+        TOKENIZER.chat([{"role": "user", "content": "Hello"}])
+
+
+def test_a_models_prompt_is_encoded_by_its_own_tokenizer():
+    class Upper(CharTokenizer):
+        def encode(self, text: str) -> list[int]:
+            return super().encode(text.upper())
+
+    model = Transformer(ModelConfig(), random_weights(ModelConfig()), tokenizer=Upper())
+    assert prompt_tokens("def", model, 1) == TOKENIZER.encode("DEF")
+    assert stop_tokens("e", model) == set(TOKENIZER.encode("E"))

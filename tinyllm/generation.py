@@ -41,9 +41,9 @@ def generate(
     whatever kv_dtype says, as nothing is stored. `sampler` replaces the seeded one. Raises,
     before the first token, TokenError, SettingError or ContextOverflowError.
     """
-    tokens = prompt_tokens(prompt, model.config, max_new_tokens)
+    tokens = prompt_tokens(prompt, model, max_new_tokens)
     sampling = Sampling(temperature, top_k, top_p)
-    stops = stop_tokens(stop, model.config)
+    stops = stop_tokens(stop, model)
     draw = (sampler or RandomSampler(seed)).draw
     cache = model.new_cache(kv_dtype, capacity=len(tokens) + max_new_tokens) if cached else None
 

@@ -29,7 +29,7 @@ from tinyllm.layers import (
     normalise_rows,
     scaled_gelu,
 )
-from tinyllm.tokenizer import CharTokenizer, checked_ids
+from tinyllm.tokenizer import CharTokenizer, Tokenizer, checked_ids
 
 COMPUTE_DTYPES = ("float32", "float64")
 
@@ -44,18 +44,20 @@ class Transformer:
         dtype: str = "float32",
         name: str = "model",
         chunk_bytes: int | None = None,
+        tokenizer: Tokenizer | None = None,
     ) -> None:
         """Weights by their GPT-2 names, see ModelConfig.weight_shapes.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
-        see layers.Weight: 0 makes none, None takes what suits the model's size.
+        see layers.Weight: 0 makes none, None takes what suits the model's size. The tokenizer is
+        of characters where none is given.
         """
         if dtype not in COMPUTE_DTYPES:
             raise SettingError(f"dtype {dtype!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
         self.config = config
         self.name = name
         self.dtype = np.dtype(dtype)
-        self.tokenizer = CharTokenizer()
+        self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
         if chunk_bytes is None:
             chunk_bytes = chunk_bytes_for(config.n_parameters * self.dtype.itemsize)
         self._weights = fold(weights, config, self.dtype, chunk_bytes)

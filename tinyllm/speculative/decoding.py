@@ -65,8 +65,8 @@ def speculate(
     one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
     """
     k = whole_number(k, "k, the proposals per round,", 1, MAX_K)
-    tokens = prompt_tokens(prompt, target.config, max_new_tokens)
-    stops = stop_tokens(stop, target.config)
+    tokens = prompt_tokens(prompt, target, max_new_tokens)
+    stops = stop_tokens(stop, target)
     run = RunShape(
         capacity=len(tokens) + max_new_tokens,
         vocab_size=target.config.vocab_size,

@@ -13,7 +13,6 @@ from tinyllm.experiments.reference import PlainCache, plain_forward
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 from tinyllm.sampling import Distribution, Sampling
-from tinyllm.tokenizer import ALPHABET
 
 ROOM, FED = 32, 23  # tokens of a small cache, and of each of two calls
 BEYOND = 178  # positions too many
@@ -102,7 +101,7 @@ def measure_no_mask(bench: Bench) -> Seen:
     )
     p, shown = Sampling(1.0).distribution(wrong), Sampling(1.0).distribution(right)
     place = int(abs(p - shown).sum(axis=1).argmax())
-    return Seen(result, _likeliest(p[place], shown[place]))
+    return Seen(result, _likeliest(bench, p[place], shown[place]))
 
 
 def same_to_the_last_bit(one: Array, other: Array) -> int:
@@ -185,9 +184,9 @@ def _one_by_one(model: Transformer, prompt: Sequence[int], following: Sequence[i
     return np.concatenate(steps)
 
 
-def _likeliest(wrong: Distribution, right: Distribution) -> Bars:
+def _likeliest(bench: Bench, wrong: Distribution, right: Distribution) -> Bars:
     """The symbols that either law gives most."""
     order = np.argsort(-np.maximum(wrong, right), kind="stable")[:SHOWN]
-    labels = tuple(repr(ALPHABET[token]) for token in order)
+    labels = tuple(repr(bench.target.tokenizer.piece(token)) for token in order)
     what = "p of the next symbol, at the place where the two differ most"
     return Bars(labels, tuple(wrong[order].tolist()), tuple(right[order].tolist()), what)

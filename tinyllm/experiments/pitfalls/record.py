@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
-from tinyllm.tokenizer import CharTokenizer
 
 PROMPT = "def __init__(self,"
 
@@ -25,7 +24,7 @@ class Bench:
     @property
     def prompt_tokens(self) -> list[int]:
         """The prompt's token ids."""
-        return CharTokenizer().encode(self.prompt)
+        return self.target.tokenizer.encode(self.prompt)
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ def measure_idle_rounds(bench: Bench) -> Seen:
     """The same where every other round proposes nothing."""
     loop = IdleRoundsSkipDraft(bench, bench.target)
     loop.run(bench.tokens, [0, bench.k])
-    prompt = prompt_tokens(bench.prompt, bench.target.config, bench.tokens)
+    prompt = prompt_tokens(bench.prompt, bench.target, bench.tokens)
     run = RunShape(len(prompt) + bench.tokens, bench.target.config.vocab_size, Sampling())
     decoder = SpeculativeDecoder(
         bench.target, ModelDrafter(bench.target), prompt, run, frozenset(), RandomSampler()

@@ -4,7 +4,6 @@ from tinyllm.experiments.pitfalls.loop import Loop
 from tinyllm.experiments.pitfalls.record import Bench, Result, Seen, Texts
 from tinyllm.experiments.pitfalls.rounds import engine_text, new_tokens
 from tinyllm.speculative import speculate
-from tinyllm.tokenizer import ALPHABET
 
 
 class StopSeenAtRoundsEnd(Loop):
@@ -32,7 +31,7 @@ def measure_stop(bench: Bench) -> Seen:
     loop.run(bench.tokens, [bench.k])
     texts = Texts(new_tokens(loop, bench), engine_text(bench, stop=[stop], self_draft=True))
     result = Result(
-        f"tokens until the stop token {ALPHABET[stop]!r}",
+        f"tokens until the stop token {bench.target.tokenizer.piece(stop)!r}",
         str(len(texts.wrong)),
         str(len(texts.right)),
         "ends at an accepted stop token and draws nothing after it",
@@ -44,13 +43,14 @@ def measure_length_before_stop(bench: Bench) -> Seen:
     """A stop token as the last token that is allowed."""
     text = engine_text(bench)
     stop = text[-1]
+    symbol = bench.target.tokenizer.piece(stop)
     cap = text.index(stop) + 1
     loop = LengthBeforeStop(bench, bench.draft, stops=[stop])
     wrong = loop.run(cap, [bench.k])
     made = engine_text(bench, stop=[stop], cap=cap)
     right = "stop" if made[-1] == stop else "length"
     result = Result(
-        f"why a text ends whose last allowed token (of {cap}) is the stop token {ALPHABET[stop]!r}",
+        f"why a text ends whose last allowed token (of {cap}) is the stop token {symbol!r}",
         wrong,
         right,
         "gives the stop token as the last one, whatever the length",

@@ -10,7 +10,6 @@ from tinyllm.experiments.pitfalls.arrays import message, repeated
 from tinyllm.experiments.pitfalls.record import Bars, Bench, Result, Seen
 from tinyllm.experiments.reference import PlainCache, plain_forward
 from tinyllm.layers import Array
-from tinyllm.tokenizer import ALPHABET
 
 DTYPES = ("float32", "float16", "int8")
 ROLLED_BACK = 24  # tokens before the round that is rolled back
@@ -120,7 +119,8 @@ def measure_index(bench: Bench) -> Seen:
         return float(abs(target.forward(asked[cache.length :], cache, rows=1) - alone).max())
 
     result = Result(
-        f"largest logit difference after reusing a prefix with a refused {ALPHABET[refused]!r}",
+        "largest logit difference after reusing a prefix with a refused "
+        f"{target.tokenizer.piece(refused)!r}",
         f"{reuse(index_when_fed(prompt, [refused], 0)):.3g}",
         f"{reuse(index_when_committed(prompt, [refused], 0)):.2g}",
         f"a block that is written to again can no longer be found: the same two requests on a "

@@ -4,10 +4,10 @@ Newline is 0 and the space 1, so every id is a symbol a model can emit. There is
 token: text outside the alphabet is refused by name, or filtered when a caller asks for that.
 """
 
-from collections.abc import Iterable
-from operator import index
+from collections.abc import Iterable, Sequence
 
-from tinyllm.errors import TokenError
+from tinyllm.errors import SettingError, TokenError
+from tinyllm.tokenizer.protocol import Message, checked_ids
 
 ALPHABET = "\n" + "".join(chr(code) for code in range(32, 127))
 
@@ -16,6 +16,8 @@ class CharTokenizer:
     """Text <-> token ids over ALPHABET."""
 
     vocab_size = len(ALPHABET)
+    stop_tokens: frozenset[int] = frozenset()
+    can_chat = False
 
     def __init__(self) -> None:
         self._id_of = {symbol: token for token, symbol in enumerate(ALPHABET)}
@@ -37,6 +39,18 @@ class CharTokenizer:
         """Text of token ids. TokenError names what is no id, or an id outside 0..95."""
         return "".join(ALPHABET[token] for token in checked_ids(tokens, self.vocab_size))
 
+    def piece(self, token: int) -> str:
+        """The symbol itself."""
+        return self.decode([token])
+
+    def stream(self) -> "CharStream":
+        """Every token is a whole character, so nothing is ever held back."""
+        return CharStream(self)
+
+    def chat(self, messages: Sequence[Message]) -> str:
+        """Refused: these models continue a text and were taught no conversation."""
+        raise SettingError("this model continues a text and knows no conversation: give a prompt")
+
     @staticmethod
     def keep_known(text: str) -> str:
         """The text without the symbols outside the alphabet."""
@@ -44,25 +58,16 @@ class CharTokenizer:
         return "".join(symbol for symbol in text if symbol in known)
 
 
-_INT = {int}
+class CharStream:
+    """Symbols as they come."""
 
+    def __init__(self, tokenizer: CharTokenizer) -> None:
+        self._tokenizer = tokenizer
 
-def checked_ids(tokens: Iterable[int], vocab_size: int) -> list[int]:
-    """Token ids as a list of int, from a row of whole numbers (numpy's too).
+    def feed(self, token: int) -> str:
+        """The symbol of a token."""
+        return self._tokenizer.piece(token)
 
-    TokenError says what is no whole number, or names the first id outside 0..vocab_size - 1.
-    """
-    try:
-        ids = list(tokens)
-        if set(map(type, ids)) != _INT:
-            if bool in map(type, ids):
-                raise TypeError("True and False are no token ids")
-            ids = list(map(index, ids))
-    except TypeError as error:
-        raise TokenError(
-            f"token ids are a row of whole numbers from 0 to {vocab_size - 1}: {error}"
-        ) from None
-    if ids and (min(ids) < 0 or max(ids) >= vocab_size):
-        outside = next(token for token in ids if not 0 <= token < vocab_size)
-        raise TokenError(f"token id {outside} is outside 0..{vocab_size - 1}")
-    return ids
+    def close(self) -> str:
+        """Nothing is left."""
+        return ""
