@@ -128,9 +128,7 @@ def turns_for(model: Transformer) -> int:
     return LARGE_TURNS if is_large(model.config) else TURNS
 
 
-def watch(
-    config: PrefillConfig, model: Transformer
-) -> Iterator[PrefillRow | PrefixRow | Progress]:
+def watch(config: PrefillConfig, model: Transformer) -> Iterator[PrefillRow | PrefixRow | Progress]:
     """The rows of a page: the article's and the chosen ones first, then those between."""
     own, dtype, turns = config.own, config.kv_dtype, turns_for(model)
     large = is_large(model.config)

@@ -109,7 +109,9 @@ def lanes(steps: Iterable[Step], tokenizer: Tokenizer) -> tuple[Lane, ...]:
     for step in steps:
         runs[step.lane].setdefault(step.repeat, []).append(step)
     return tuple(
-        _record(name, list(repeats.values()), tokenizer) for name, repeats in runs.items() if repeats
+        _record(name, list(repeats.values()), tokenizer)
+        for name, repeats in runs.items()
+        if repeats
     )
 
 

@@ -4,6 +4,7 @@ A model that was taught conversations gets the prompt as a user's turn, any othe
 continue. The tokens with which a model ends its text end the run.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 from tinyllm.experiments.settings import RunConfig
@@ -16,6 +17,11 @@ def prompt_ids(prompt: str, model: Transformer) -> list[int]:
     if tokenizer.can_chat:
         prompt = tokenizer.chat([{"role": "user", "content": prompt}])
     return tokenizer.encode(prompt)
+
+
+def text_of(tokens: Iterable[int], model: Transformer) -> str:
+    """The text of tokens as far as its characters are whole."""
+    return "".join(map(model.tokenizer.stream().feed, tokens))
 
 
 def request(config: RunConfig, model: Transformer) -> dict[str, Any]:

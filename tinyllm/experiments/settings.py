@@ -94,9 +94,7 @@ class Settings:
         if isinstance(value, bool) or not isinstance(value, int if whole else (int, float)):
             raise SettingError(f"{field} must be a number from {low} to {high}, not {value!r}")
         if not low <= value <= high:  # also refuses nan
-            raise SettingError(
-                f"{field} must lie between {low} and {high}{among}, not at {value}"
-            )
+            raise SettingError(f"{field} must lie between {low} and {high}{among}, not at {value}")
 
     @classmethod
     def default(cls, field: str) -> Any:

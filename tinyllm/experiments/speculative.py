@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tinyllm.cache import format_of
 from tinyllm.experiments.models import is_large
-from tinyllm.experiments.request import request
+from tinyllm.experiments.request import prompt_ids, request
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.timing import Progress, Spread, timed
 from tinyllm.generation import Token, generate
@@ -70,6 +70,27 @@ class KPoint:
     k: int
     counters: Counters
     runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSpan:
+    """Bytes of the target's cache with a prompt in it, and at the end of its run."""
+
+    first: int
+    last: int
+    tokens: int  # at the end
+
+    @classmethod
+    def of(cls, config: RunConfig, target: Transformer) -> "CacheSpan":
+        """By the formula of the run's format."""
+        prompt = len(prompt_ids(config.prompt, target))
+        tokens, kind = prompt + config.tokens, format_of(config.kv_dtype)
+        first, last = (kind.bytes(target.config, held) for held in (prompt, tokens))
+        return cls(first, last, tokens)
+
+    @property
+    def per_token(self) -> float:
+        return self.last / self.tokens
 
 
 def _speculate(
