@@ -11,7 +11,7 @@ from tinyllm.experiments.speculative import (
     rounds_table,
     watch,
 )
-from tinyllm.speculative import SpeculativeDecoder, acceptance, theory
+from tinyllm.speculative import SpeculativeDecoder, acceptance, theory, verification
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -83,6 +83,7 @@ layout.below(
         formulas.speedup(record.comparison),
     ),
     code=(
+        verification.by_token,
         acceptance.acceptance_probability,
         acceptance.residual,
         SpeculativeDecoder.round,

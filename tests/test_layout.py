@@ -23,7 +23,7 @@ LEVELS = (
     ("errors", "machine", "quantities", "memory"),
     ("config", "tokenizer"),
     ("layers", "folding"),
-    ("model", "cache", "sampling"),
+    ("model", "cache", "sampling", "calibration"),
     ("prompt", "loading", "options"),
     ("generation", "speculative"),
     ("tinyllm",),

@@ -6,6 +6,8 @@ and a call keeps no state outside its cache, so threads may share a model.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from tinyllm.errors import (
     SettingError,
     TokenError,
     WeightsError,
+    whole_number,
 )
 from tinyllm.folding import FoldedBlock, fold
 from tinyllm.layers import (
@@ -75,6 +78,15 @@ class Transformer:
     def new_pool(self, n_blocks: int, block_size: int = 16, dtype: str | None = None) -> PagedPool:
         """Blocks for the KV caches of many sequences: pool.new_cache(prompt) makes one."""
         return PagedPool(self.config, n_blocks, block_size, dtype or self.dtype.name, self.dtype)
+
+    def first_layers(self, n: int) -> "Transformer":
+        """The model of the first n layers with the same final norm and head; nothing is copied."""
+        n = whole_number(n, "n, the first layers of the model,", 1, self.config.n_layer)
+        shallow = copy(self)
+        shallow.config = replace(self.config, n_layer=n)
+        shallow.name = f"{self.name}'s first {n} of {self.config.n_layer} layers"
+        shallow._weights = replace(self._weights, blocks=self._weights.blocks[:n])
+        return shallow
 
     def forward(
         self, tokens: Sequence[int], cache: KVCache | None = None, rows: int | None = None

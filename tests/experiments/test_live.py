@@ -100,19 +100,22 @@ def test_the_bytes_of_a_round_are_those_of_the_targets_cache(
     model: Transformer, drafter: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked of the cache itself: when a call has filled it, and when the rejected are forgotten."""
-    seen: list[tuple[int, int]] = []
-    truncate = DenseCache.truncate
+    calls: list[tuple[DenseCache, int]] = []
+    commit = DenseCache.commit
 
-    def noted(cache: DenseCache, length: int) -> None:
-        peak = cache.used_nbytes
-        truncate(cache, length)
+    def noted(cache: DenseCache, tokens: list[int]) -> None:
+        commit(cache, tokens)
         if cache.config == SMALL:  # the target's
-            seen.append((peak, cache.used_nbytes))
+            calls.append((cache, cache.used_nbytes))
 
-    monkeypatch.setattr(DenseCache, "truncate", noted)
+    monkeypatch.setattr(DenseCache, "commit", noted)
     config = RunConfig(tokens=24, k=3, temperature=0.8, kv_dtype="int8")
-    rows = list(speculative.rounds(config, model, drafter))
-    assert [(row.peak_bytes, row.used_bytes) for row in rows] == seen
+    rows = []
+    for row in speculative.rounds(config, model, drafter):
+        cache, peak = calls[-1]
+        assert (row.peak_bytes, row.used_bytes) == (peak, cache.used_nbytes)
+        rows.append(row)
+    assert len(calls) == len(rows) + 1  # the prompt
     assert any(row.peak_bytes > row.used_bytes for row in rows)
 
 

@@ -8,14 +8,28 @@ import pytest
 from tinyllm.experiments.enumeration import largest_difference, law
 from tinyllm.generation import generate
 from tinyllm.sampling import Sampling
-from tinyllm.speculative import ModelDrafter, NGramDrafter, speculate
+from tinyllm.speculative import (
+    EarlyExitDrafter,
+    FallbackDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    speculate,
+)
 
 FILTERS = [(None, 1.0), (5, 1.0), (None, 0.8), (8, 0.9)]
 # Each ends in an n-gram it has had before, so that prompt lookup has something to propose.
 PROMPTS = ["    return self.x == self.", "self.name = name\n        self.na"]
 
 
+DRAFTERS = ["draft", "n-gram", "draft + n-gram", "early exit"]
+
+
 def drafter_named(name, draft64):
+    if name == "early exit":
+        return EarlyExitDrafter(1)
+    if name == "draft + n-gram":
+        # Two characters: often enough there and often enough not, so that both speak.
+        return FallbackDrafter(NGramDrafter(shortest=2), ModelDrafter(draft64))
     return ModelDrafter(draft64) if name == "draft" else NGramDrafter(shortest=1)
 
 
@@ -82,7 +96,7 @@ def proposal_probability(draft64, prompt, temperature, top_k, top_p):
     return Sampling(temperature, top_k, top_p).distribution(logits)
 
 
-@pytest.mark.parametrize("drafter", ["draft", "n-gram"])
+@pytest.mark.parametrize("drafter", DRAFTERS)
 @pytest.mark.parametrize("k", [1, 2, 3])
 @pytest.mark.parametrize(("top_k", "top_p"), [(2, 1.0), (3, 0.9)])
 def test_three_tokens_have_the_joint_law_of_plain_decoding(
@@ -110,7 +124,7 @@ def test_three_tokens_have_the_joint_law_of_plain_decoding(
     assert largest_difference(expected, emitted) <= 1e-12
 
 
-@pytest.mark.parametrize("drafter", ["draft", "n-gram"])
+@pytest.mark.parametrize("drafter", DRAFTERS)
 @pytest.mark.parametrize("k", range(1, 9))
 def test_greedy_tokens_are_identical_in_float64(target64, draft64, prompts, drafter, k):
     for prompt in prompts:

@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tinyllm.__main__ import main
@@ -57,8 +58,15 @@ def test_trains_and_writes_a_model_and_its_card(train, tmp_path: Path, capsys) -
     assert json.loads(history[-1])["step"] == 2
 
 
-def test_cards_command_makes_the_same_weights(train, tmp_path: Path) -> None:
-    assert train("--steps 2 --seed 3 --lr 0.002 --decay 0.2 --batch 1024") == 0
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--seed 3 --lr 0.002 --decay 0.2 --batch 1024",
+        "--optimiser muon --beta1 0.95 --batch 4096 --micro-batch 2048",
+    ],
+)
+def test_cards_command_makes_the_same_weights(train, options: str, tmp_path: Path) -> None:
+    assert train(f"--steps 2 {options}") == 0
     folder = tmp_path / "out"
     weights = (folder / "model.safetensors").read_bytes()
     command = json.loads((folder / "card.json").read_text("utf-8"))["command"]
@@ -82,6 +90,13 @@ def test_distils_from_a_folder(train, tmp_path: Path) -> None:
     card = json.loads((tmp_path / "out/card.json").read_text("utf-8"))
     assert 0.0 < card["agreement_with_teacher"]["acceptance"] <= 1.0
     assert f"--distil-from {tmp_path / 'teacher'}" in card["command"]
+
+
+def test_a_teacher_reads_no_more_than_it_is_asked_to(train, tmp_path: Path) -> None:
+    save_model(tmp_path / "teacher", initialise(ModelConfig(n_layer=1), fresh_generator(1)))
+    assert train(f"--steps 2 --distil-from {tmp_path / 'teacher'} --distil-on 4096") == 0
+    (table,) = (tmp_path / "out").glob("teacher-*.npy")
+    assert np.load(table, mmap_mode="r").shape == (8, 512, 96)
 
 
 def test_a_card_tells_every_training_that_led_to_it(train, tmp_path: Path) -> None:
@@ -123,6 +138,11 @@ def test_begins_with_other_weights(train, tmp_path: Path, capsys) -> None:
         ),
         ("--steps 1 --batch 1500", "--batch must be a multiple of 1024 from 1024"),
         ("--steps 1 --batch 0", "--batch must be a multiple of 1024 from 1024"),
+        ("--steps 1 --micro-batch 1500", "--micro-batch must be a multiple of 1024 from 1024"),
+        ("--steps 1 --micro-batch 4096", "tokens per step (2048) must be a multiple of"),
+        ("--steps 1 --optimiser sgd", "--optimiser: invalid choice: 'sgd' (choose from"),
+        ("--steps 1 --beta1 1", "--beta1 must be a number from 0 to 0.999, not 1"),
+        ("--steps 1 --distil-on 100", "--distil-on must be a whole number at least 4096, not"),
         ("--steps 1 --lr 0", "--lr must be above 0 and at most 0.1, not 0"),
         ("--steps 1 --lr 1e9", "--lr must be above 0 and at most 0.1, not 1e9"),
         ("--steps 1 --decay -1", "--decay must be a number from 0 to 1, not -1"),

@@ -1,4 +1,4 @@
-"""A run resumes bit for bit, learns a sentence by heart, and updates as AdamW is defined."""
+"""A run resumes bit for bit, learns a sentence by heart, updates as AdamW and Muon are defined."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ from tinyllm.training.checkpoint import (
 )
 from tinyllm.training.corpus import Corpus
 from tinyllm.training.job import Job, fresh_generator
-from tinyllm.training.optimiser import AdamW
+from tinyllm.training.optimiser import AdamW, Muon, orthogonalised
 from tinyllm.training.parameters import Parameters, initialise
 from tinyllm.training.schedule import Plan
 
@@ -37,7 +37,12 @@ def taught_job(job: Job) -> Job:
     return dataclasses.replace(job, plan=plan, teacher=teacher)
 
 
-@pytest.mark.parametrize("kind", ["job", "taught_job"])
+@pytest.fixture
+def muon_job(job: Job) -> Job:
+    return dataclasses.replace(job, plan=dataclasses.replace(job.plan, optimiser="muon"))
+
+
+@pytest.mark.parametrize("kind", ["job", "taught_job", "muon_job"])
 @pytest.mark.parametrize("cut", [1, 5, 11])
 def test_resumes_bit_for_bit(
     kind: str, cut: int, tmp_path: Path, request: pytest.FixtureRequest
@@ -139,6 +144,49 @@ def test_adamw_is_its_definition(tiny_config: ModelConfig, generator: np.random.
             float(np.linalg.norm(gradient)), rel=1e-5
         )
     np.testing.assert_allclose(parameters.vector, weights, atol=2e-6)
+
+
+@pytest.mark.parametrize("shape", [(64, 32), (32, 64), (48, 48)])
+def test_orthogonalised_keeps_directions_and_evens_their_sizes(
+    shape: tuple[int, int], generator: np.random.Generator
+) -> None:
+    sizes = np.geomspace(1.0, 0.02, min(shape))
+    left = np.linalg.qr(generator.normal(size=(shape[0], len(sizes))))[0]
+    right = np.linalg.qr(generator.normal(size=(shape[1], len(sizes))))[0]
+    turned = orthogonalised(left * sizes @ right.T)
+    found = left.T @ turned @ right
+    np.testing.assert_allclose(found, np.diag(np.diag(found)), atol=1e-9)
+    assert np.all((np.diag(found) > 0.65) & (np.diag(found) < 1.25))
+
+
+def test_muon_turns_block_matrices_and_leaves_the_rest_to_adamw(
+    tiny_config: ModelConfig, generator: np.random.Generator
+) -> None:
+    plan = Plan(steps=40, clip=1e9, decay=0.1, optimiser="muon", beta1=0.95)
+    start = initialise(tiny_config, generator)
+    both = []
+    gradients = [generator.normal(size=start.vector.size).astype(np.float32) for _ in range(3)]
+    for kind in (AdamW, Muon):
+        parameters = Parameters(tiny_config)
+        parameters.assign(start.views)
+        optimiser = kind(parameters, plan)
+        for step, gradient in enumerate(gradients):
+            optimiser.update(gradient.copy(), step)
+        both.append(parameters)
+    momentum = np.zeros(start.vector.size)
+    weights = start.vector.astype(np.float64)
+    for step, gradient in enumerate(gradients):
+        momentum = 0.95 * momentum + 0.05 * gradient
+        ahead = start.named(0.95 * momentum + 0.05 * gradient)
+        for name, view in start.named(weights).items():
+            if name.startswith("h.") and view.ndim == 2:
+                view *= 1 - plan.rate(step) * plan.decay
+                size = 0.2 * max(view.shape) ** 0.5
+                view -= plan.rate(step) * size * orthogonalised(ahead[name])
+    for name, view in both[1].views.items():
+        turned = name.startswith("h.") and view.ndim == 2
+        wanted = start.named(weights)[name] if turned else both[0][name]
+        np.testing.assert_allclose(view, wanted, atol=2e-6, err_msg=name)
 
 
 def test_gradient_is_clipped_by_its_norm(tiny_config: ModelConfig) -> None:

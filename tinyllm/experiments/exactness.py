@@ -7,6 +7,7 @@ rule is the engine's; here it is asked about a whole array of proposals at once.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,9 @@ from tinyllm.experiments.statistics import (
     total_variation,
 )
 from tinyllm.model import Transformer
-from tinyllm.sampling import Distribution, RandomSampler, Sampling
+from tinyllm.sampling import Distribution, Sampling
+from tinyllm.speculative import Drafter, speculate
 from tinyllm.speculative.acceptance import acceptance_rate, residual
-from tinyllm.speculative.drafters import Drafter, ModelDrafter, RunShape
 from tinyllm.tokenizer import Tokenizer
 
 PREFIXES = ("import ", "    return self.", "        if not ")
@@ -94,21 +95,21 @@ def laws(
     sampling: Sampling,
     kv_dtype: str,
 ) -> Laws:
-    """p and q after a prefix. Raises TokenError for one that the target has no tokens for, and
-    SettingError where the drafter proposes nothing."""
+    """p and q after a prefix, as the engine's own round has them.
+
+    Raises TokenError for one that the target has no tokens for, and SettingError where the
+    drafter proposes nothing.
+    """
+    settings: dict[str, Any] = {"temperature": sampling.temperature, "top_k": sampling.top_k}
+    settings |= {"top_p": sampling.top_p, "kv_dtype": kv_dtype, "k": 1, "max_new_tokens": 2}
     tokens = target.tokenizer.encode(prefix)
-    cache = target.new_cache(kv_dtype, len(tokens))
-    p = sampling.distribution(target.forward(tokens, cache, rows=1)[0])
-    if isinstance(drafter, Transformer):
-        drafter = ModelDrafter(drafter, kv_dtype)
-    run = RunShape(len(tokens) + 1, target.config.vocab_size, sampling)
-    proposal = drafter.start(tokens, run).propose(tokens, 1, RandomSampler())
-    if not proposal.tokens:
+    event = next(speculate(target, drafter, tokens, **settings))
+    if not event.proposed:
         raise SettingError(
             "the drafter proposes nothing behind this prompt: let its end be one that occurred in "
             "it before, or choose another drafter"
         )
-    return Laws(prefix, p, np.asarray(proposal.q[0], np.float64), target.tokenizer)
+    return Laws(prefix, event.p[0], event.q[0], target.tokenizer)
 
 
 def drawn(p: Distribution, uniforms: NDArray[np.float64]) -> Tokens:

@@ -11,11 +11,11 @@ from functools import cache
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import SettingError
 from tinyllm.loading import MODELS, shipped_models
+from tinyllm.speculative import ALL_DRAFTERS, DRAFTERS
 
 DEFAULT = "target"
-NGRAM = "ngram"  # prompt lookup, which goes with every model
-# A trained target -> the model that was made to draft for it.
-DRAFTS = {"target": "draft", "base": "base-draft"}
+# Which drafters go with which trained target.
+DRAFTERS_OF = {"target": DRAFTERS, "base": ALL_DRAFTERS}
 LARGE = 50_000_000  # parameters; of a larger model less is measured, as every call takes long
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
@@ -54,7 +54,7 @@ class ModelChoice:
 def _shipped() -> dict[str, ModelChoice]:
     """The trained targets that are in the checkout."""
     found = {}
-    for name, draft in DRAFTS.items():
+    for name, drafters in DRAFTERS_OF.items():
         if name not in {DEFAULT, *shipped_models()}:  # without the default there is no lab
             continue
         preset = PRESETS.get(name)
@@ -62,7 +62,7 @@ def _shipped() -> dict[str, ModelChoice]:
         found[name] = ModelChoice(
             name=name,
             by_kv_heads=TARGET_OF_KV_HEADS if name == DEFAULT else {config.n_kv_head: name},
-            drafters=(draft, NGRAM),
+            drafters=drafters,
             prompts=PROMPTS,
             context_length=config.context_length,
             tokens=(96, config.context_length * 3 // 4),

@@ -150,8 +150,7 @@ def text(sizes: dict[str, Any]) -> str:
     for key, value in {**sizes.get("budget", {}), **sizes}.items():
         if key in _SKIPPED or value is None:
             continue
-        shown = _bytes(value) if "bytes" in key and isinstance(value, int) else value
-        lines.append(f"{_WORDS.get(key, key.replace('_', ' ')):28} {shown}")
+        lines.append(f"{_WORDS.get(key, key.replace('_', ' ')):28} {_shown(key, value)}")
     lines += [f"log: {line}" for line in sizes.get("log", [])]
     lines += [f"note: {note}" for note in [*sizes["notes"], *sizes.get("engine_notes", [])]]
     if "concurrency" in sizes:
@@ -159,6 +158,17 @@ def text(sizes: dict[str, Any]) -> str:
     if "command" in sizes:
         lines += ["", sizes["command"]["text"]]
     return "\n".join(lines)
+
+
+def _shown(key: str, value: object) -> str:
+    """A figure as its name asks: bytes with units, an interval by its ends, a ratio rounded."""
+    if isinstance(value, (list, tuple)):
+        return " to ".join(_shown(key, one) for one in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return _bytes(value) if "bytes" in key else f"{value:,}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _line(key: str, value: object) -> str:

@@ -1,18 +1,38 @@
 """Speculative decoding: drafters, the acceptance rule, the loop, its counters and its theory."""
 
+from tinyllm.speculative.auto import AUTO
+from tinyllm.speculative.costs import Costs
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
-from tinyllm.speculative.drafters import DRAFTERS, Drafter, ModelDrafter, NGramDrafter, named
+from tinyllm.speculative.drafters import (
+    ALL_DRAFTERS,
+    DRAFTERS,
+    Drafter,
+    EarlyExitDrafter,
+    FallbackDrafter,
+    ModelDrafter,
+    NGramDrafter,
+    named,
+)
+from tinyllm.speculative.round_times import calibrate
+from tinyllm.speculative.verification import RULES
 
 __all__ = [
+    "ALL_DRAFTERS",
+    "AUTO",
     "DRAFTERS",
     "MAX_K",
+    "RULES",
+    "Costs",
     "Counters",
     "Drafter",
+    "EarlyExitDrafter",
+    "FallbackDrafter",
     "ModelDrafter",
     "NGramDrafter",
     "Round",
     "SpeculativeDecoder",
+    "calibrate",
     "named",
     "speculate",
 ]

@@ -17,6 +17,7 @@ from tinyllm.training.checkpoint import load_parameters, read_state, write_text
 from tinyllm.training.corpus import Corpus, library_corpus, text_corpus
 from tinyllm.training.job import Job
 from tinyllm.training.objectives import DIVERGENCE_UNTIL, Distillation
+from tinyllm.training.optimiser import OPTIMISERS
 from tinyllm.training.run import Run, refuse_used, seconds_per_step, trial_folder
 from tinyllm.training.schedule import TOKENS_AT_ONCE, Plan
 from tinyllm.training.uptraining import converted
@@ -46,8 +47,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     batch = options.whole(TOKENS_AT_ONCE, MOST_CHARACTERS, TOKENS_AT_ONCE)
     add("--batch", type=batch, default=2048, help="characters per step (default 2048)")
     which = "a folder, or the name of a shipped model"
+    add("--micro-batch", type=batch, default=TOKENS_AT_ONCE, help="of them at once (default 1024)")
+    add("--optimiser", choices=list(OPTIMISERS), default="adamw", help="default adamw")
+    add("--beta1", type=options.real(0, 0.999), default=0.9, help="momentum (default 0.9)")
     add("--init-from", type=model, metavar="MODEL", help=f"begin with these weights: {which}")
     add("--distil-from", type=model, metavar="MODEL", help=f"learn its probabilities: {which}")
+    add(
+        "--distil-on",
+        type=options.whole(4096),
+        metavar="CHARACTERS",
+        help="of the text, evenly spaced: a large teacher takes long to read all of it",
+    )
     add(
         "--divergence-until",
         type=share,
@@ -116,6 +126,9 @@ def _job(arguments: argparse.Namespace) -> Job:
         peak_rate=arguments.lr,
         decay=arguments.decay,
         tokens_per_step=arguments.batch,
+        tokens_at_once=arguments.micro_batch,
+        optimiser=arguments.optimiser,
+        beta1=arguments.beta1,
     )
     if arguments.distil_from:
         plan = dataclasses.replace(
@@ -132,6 +145,7 @@ def _job(arguments: argparse.Namespace) -> Job:
         if arguments.distil_from
         else None,
         distillation=Distillation(arguments.divergence_until),
+        taught=arguments.distil_on,
     )
 
 

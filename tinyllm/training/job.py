@@ -42,6 +42,7 @@ class Job:
     initial: Parameters | None = None  # first weights, instead of fresh ones
     teacher: Parameters | None = None  # distil from this model, instead of learning the text
     distillation: Distillation = field(default_factory=Distillation)
+    taught: int | None = None  # characters that the teacher reads; None for the whole text
 
     def __post_init__(self) -> None:
         train, validation = len(self.corpus.train), len(self.corpus.validation)
@@ -71,6 +72,8 @@ class Job:
             identity["objective"] = "distillation"
             identity["divergence_until"] = self.distillation.divergence_until
             identity["teacher"] = weights_hash(self.teacher)
+            if self.taught:
+                identity["taught"] = self.taught
         return identity
 
     def trainer(self, folder: Path) -> Trainer:
@@ -82,7 +85,9 @@ class Job:
         if self.teacher is None:
             source = TextWindows(self.plan, self.corpus.train)
             return Trainer(parameters, self.plan, source, generator)
-        windows = side_by_side(self.corpus.train, max(self.plan.lengths))
+        length = max(self.plan.lengths)
+        most = None if self.taught is None else self.taught // length
+        windows = side_by_side(self.corpus.train, length, most)
         name = f"teacher-{weights_hash(self.teacher)[:12]}-{self.corpus.sha256[:12]}.npy"
         table = teacher_table(folder / name, Network(self.teacher), windows)
         taught = TaughtWindows(self.plan, windows, table)

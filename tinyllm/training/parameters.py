@@ -23,12 +23,17 @@ class Parameters:
     def __init__(self, config: ModelConfig, dtype: DTypeLike = np.float32) -> None:
         self.config = config
         self.vector: Array = np.zeros(config.n_parameters, dtype)
-        self.views: dict[str, Array] = {}
+        self.views = self.named(self.vector)
+
+    def named(self, vector: Array) -> dict[str, Array]:
+        """A view for each weight into another vector of the same numbers, such as a moment."""
+        views: dict[str, Array] = {}
         start = 0
-        for name, shape in config.weight_shapes.items():
+        for name, shape in self.config.weight_shapes.items():
             stop = start + math.prod(shape)
-            self.views[name] = self.vector[start:stop].reshape(shape)
+            views[name] = vector[start:stop].reshape(shape)
             start = stop
+        return views
 
     def __getitem__(self, name: str) -> Array:
         return self.views[name]

@@ -30,7 +30,8 @@ class Plan:
     peak_rate: float = 4e-3
     final_fraction: float = 0.02  # of the peak, where the cosine ends
     warm_up: float = 0.01  # share of the steps during which the rate climbs
-    decay: float = 0.05  # AdamW, on matrices only
+    optimiser: str = "adamw"  # or "muon"
+    decay: float = 0.05  # on matrices only
     beta1: float = 0.9
     beta2: float = 0.99
     clip: float = 1.0  # largest norm of the gradient of all parameters together

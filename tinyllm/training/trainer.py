@@ -12,7 +12,7 @@ import numpy as np
 from tinyllm.training.batches import Batch, Source
 from tinyllm.training.network import Network
 from tinyllm.training.objectives import Objective, next_character
-from tinyllm.training.optimiser import AdamW
+from tinyllm.training.optimiser import OPTIMISERS
 from tinyllm.training.parameters import Parameters
 from tinyllm.training.schedule import Plan
 
@@ -45,7 +45,7 @@ class Trainer:
         self.generator = generator
         self.objective = objective
         self.network = Network(parameters)
-        self.optimiser = AdamW(parameters, plan)
+        self.optimiser = OPTIMISERS[plan.optimiser](parameters, plan)
         self.step = 0
 
     def run(self) -> Iterator[StepDone]:

@@ -57,7 +57,7 @@ def stored_weights(name: str) -> dict[str, Array]:
 
 def drafter(config: RunConfig) -> Drafter | Transformer:
     """What proposes in a run."""
-    return named(config.drafter, model)
+    return named(config.drafter, model, config.target)
 
 
 class Store(Generic[Result]):

@@ -1,0 +1,35 @@
+"""Drafters by name, as the command line and an address of the app carry them."""
+
+from collections.abc import Callable
+
+from tinyllm.loading import load_model
+from tinyllm.model import Transformer
+from tinyllm.speculative.drafters.early_exit import EarlyExitDrafter
+from tinyllm.speculative.drafters.fallback import FallbackDrafter
+from tinyllm.speculative.drafters.model import ModelDrafter
+from tinyllm.speculative.drafters.ngram import NGramDrafter
+from tinyllm.speculative.drafters.proposal import Drafter
+
+DRAFTERS = ("draft", "ngram")  # the two that need nothing but the prompt and a small model
+ALL_DRAFTERS = (*DRAFTERS, "draft-ngram", "early-exit")
+
+# Before a draft model, prompt lookup speaks only where it has much to go by.
+_SURE = NGramDrafter(longest=16, shortest=12)
+
+
+def draft_of(target: str) -> str:
+    """Name of the shipped draft model that was made for a target."""
+    return "base-draft" if target.startswith("base") else "draft"
+
+
+def named(
+    name: str, load: Callable[[str], Transformer] = load_model, target: str = "target"
+) -> Drafter | Transformer:
+    """A drafter by name for a target by name; what is not in ALL_DRAFTERS is a model to `load`."""
+    if name == "ngram":
+        return NGramDrafter()
+    if name == "draft-ngram":
+        return FallbackDrafter(_SURE, ModelDrafter(load(draft_of(target))))
+    if name == "early-exit":
+        return EarlyExitDrafter()
+    return load(draft_of(target) if name == "draft" else name)

@@ -1,0 +1,66 @@
+"""What a drafter is, and what it and the loop tell each other.
+
+A Drafter holds what is shared between runs (a model); start() gives the state of one run. A
+draft sees only the committed sequence, so a rejected token never reaches the next proposal.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tinyllm.cache import KVCache
+from tinyllm.model import Transformer
+from tinyllm.sampling import Distribution, Sampler, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Up to k tokens and, for each, the distribution it was drawn from."""
+
+    tokens: list[int]
+    q: list[Distribution] = field(compare=False)  # one (V,) a token
+
+
+@dataclass(frozen=True, slots=True)
+class RunShape:
+    """What a draft must know of the run it serves. The loop fills in target and cache."""
+
+    capacity: int  # the sequence never holds more tokens
+    vocab_size: int  # V of the target
+    sampling: Sampling  # applies to q as it does to p
+    kv_dtype: str | None = None  # of the caches; None: what each model computes in
+    target: Transformer | None = None
+    cache: KVCache | None = None  # the target's
+
+
+class Draft(Protocol):
+    """The state of one run."""
+
+    def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
+        """At most k tokens to follow the committed sequence; none is allowed."""
+
+    def commit(self, sequence: Sequence[int]) -> None:
+        """Learn what was decided: the committed sequence, one token or more longer."""
+
+
+class Drafter(Protocol):
+    """What can start a draft."""
+
+    def start(self, prompt: Sequence[int], run: RunShape) -> Draft:
+        """The state of one run, which has seen the prompt."""
+
+
+def draw_in_turn(
+    model: Transformer, cache: KVCache, token: int, k: int, sampling: Sampling, sampler: Sampler
+) -> Proposal:
+    """k draws of a model, each fed back; fewer where the cache ends. The first token is fed too.
+
+    All but the last drawn token are in the cache afterwards.
+    """
+    proposal = Proposal([], [])
+    for _ in range(min(k, cache.capacity - cache.length)):
+        q = sampling.distribution(model.forward([token], cache)[0])
+        token = sampler.draw(q)
+        proposal.tokens.append(token)
+        proposal.q.append(q)
+    return proposal
