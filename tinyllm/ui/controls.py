@@ -17,10 +17,12 @@ from tinyllm.errors import TinyllmError
 from tinyllm.experiments import models
 from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.settings import RunConfig, Settings, problem_of
+from tinyllm.memory.choice import OWN
+from tinyllm.memory.presets import presets
 from tinyllm.ui import state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
-from tinyllm.ui.widgets import BIND, Widgets, model_menu, prompt_box, run_widgets
+from tinyllm.ui.widgets import ADOPTED, BIND, Widgets, model_menu, prompt_box, run_widgets
 
 # Of columns; sliders take 2.1.
 _WIDTHS = {
@@ -53,6 +55,8 @@ def _wrong_parameters(
     problems = {}
     for field in names:
         given = st.query_params.get_all(field)
+        if field == "model" and given in ([name] for name in (*presets(), OWN)):
+            continue  # left over from the calculator
         if given and (field != "prompt" or len(given) > 1):
             problem = problem_of(field, given, kind, model)
             if problem is not None:
@@ -91,7 +95,8 @@ def control_row(
             values["model"] = model_menu(prompt_of)
     model = models.chosen(values.get("model", models.DEFAULT))
     others = [field for field in main if field != "model"]
-    wrong |= _wrong_parameters(kind, [*others, *more], model)
+    if not st.session_state.pop(ADOPTED, False):
+        wrong |= _wrong_parameters(kind, [*others, *more], model)
     boxes = widgets(model)
     if "prompt" in main:  # where there is no room for sample prompts below it
         boxes = {**boxes, "prompt": partial(prompt_box, _ROW_HEIGHT, model, prompt_of(model))}
@@ -103,7 +108,10 @@ def control_row(
         with columns[-2], st.popover(label, width="stretch"):
             for field in more:
                 values[field] = boxes[field]()
-    example = _run_example(model, prompt_of) | fixed if kind is RunConfig else fixed
+    example: dict[str, Any] = dict(fixed)
+    if kind is RunConfig:
+        values = {"tokens": model.tokens[0]} | values
+        example = _run_example(model, prompt_of) | fixed
     with messages:
         config, good = _validated(page, kind, values, example)
         warn(page, wrong, asdict(config))

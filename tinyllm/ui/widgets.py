@@ -15,6 +15,7 @@ from tinyllm.experiments.settings import RunConfig, Settings
 from tinyllm.ui.text import _
 
 BIND: dict[str, Any] = {"bind": "query-params"}
+ADOPTED = "_adopted"  # another model was chosen; the address still holds what went with the last
 _BOX_HEIGHT = 110  # of the prompt, where there is room
 _DEFAULT = models.chosen(models.DEFAULT)
 
@@ -104,6 +105,7 @@ def _adopt(prompt_of: Callable[[ModelChoice], str]) -> None:
     for field, value in own.items():
         if field in st.session_state:
             st.session_state[field] = value
+    st.session_state[ADOPTED] = True
 
 
 def _k() -> Any:
