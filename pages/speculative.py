@@ -5,7 +5,7 @@ import streamlit as st
 from tinyllm.cache import format_of
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import PAIRS, Record, points_table, rounds_table, watch
-from tinyllm.speculative import SpeculativeDecoder, acceptance, theory
+from tinyllm.speculative import SpeculativeDecoder, acceptance, theory, verification
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -78,6 +78,7 @@ layout.below(
         formulas.speedup(record.comparison),
     ),
     code=(
+        verification.by_token,
         acceptance.acceptance_probability,
         acceptance.residual,
         SpeculativeDecoder.round,

@@ -35,6 +35,17 @@ def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafte
     assert "tokens per target call" in printed.err
 
 
+@pytest.mark.parametrize("more", [["--k", "auto"], ["--k", "3", "--verify", "block"]])
+def test_auto_k_and_block_verification_print_the_same_greedy_text(capsys, more):
+    plain = ["generate", "--prompt", "def __init__(self, ", "--max-new-tokens", "40"]
+    main(plain)
+    expected = capsys.readouterr().out
+    assert main([*plain, *more]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    assert printed.err.startswith("40 tokens in ")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -51,12 +62,15 @@ def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafte
         (["--prompt", "x", "--seed", "9" * 5000], "--seed must be a whole number at least 0, not"),
         (["--prompt", "x", "--max-new-tokens", "0"], "--max-new-tokens must be a whole number"),
         (["--prompt", "x", "--drafter", "ngram"], "--drafter needs --k, the proposals per round"),
+        (["--prompt", "x", "--verify", "block"], "--verify needs --k, the proposals per round"),
+        (["--prompt", "x", "--k", "3", "--verify", "all"], "--verify: invalid choice: 'all'"),
+        (["--prompt", "x", "--k", "car"], "--k must be a whole number from 1 to 64, or auto, not"),
         (["--prompt", "x", "--drafter", "", "--k", "3"], "--drafter: no model ''"),
         (["--prompt", "x", "--kv-dtype", "int3"], "--kv-dtype: invalid choice: 'int3' (choose"),
         ([], "the following arguments are required: --prompt; see --help"),
         (
             ["--prompt", "x", "--k", "0"],
-            "--k must be a whole number from 1 to 64, not 0",
+            "--k must be a whole number from 1 to 64, or auto, not 0",
         ),
         (
             ["--prompt", "x", "--temperature", "nan"],

@@ -42,6 +42,21 @@ def whole(low: int, high: int | None = None, step: int = 1) -> Callable[[str], i
     return read
 
 
+def whole_or(word: str, low: int, high: int) -> Callable[[str], int | str]:
+    """A word, or a whole number from low to high."""
+    number = whole(low, high)
+
+    def read(text: str) -> int | str:
+        try:
+            return word if text == word else number(text)
+        except argparse.ArgumentTypeError as refusal:
+            raise argparse.ArgumentTypeError(
+                str(refusal).replace(", not", f", or {word}, not", 1)
+            ) from None
+
+    return read
+
+
 def real(low: float, high: float, *, above: bool = False) -> Callable[[str], float]:
     """A number from low to high; with `above`, low itself is left out."""
     wanted = (

@@ -4,13 +4,13 @@ import pytest
 
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.experiments import call_cost, sweep
-from tinyllm.experiments.call_cost import CallCost, Costs
+from tinyllm.experiments.call_cost import CallCost, costs_of
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, cells, watch
 from tinyllm.experiments.timing import Spread
 from tinyllm.model import Transformer, random_model
-from tinyllm.speculative import Counters, speculate, theory
+from tinyllm.speculative import Costs, Counters, speculate, theory
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
 COSTS = Costs(0.25, {n: 1 + 0.1 * (n - 1) for n in range(1, 10)})
@@ -39,7 +39,7 @@ def test_every_call_is_timed_in_turn(model: Transformer, drafter: Transformer) -
     for row in rows:
         assert row.seconds.count == row.steps.count == 3
         assert 0 < row.seconds.low <= row.seconds.median <= row.seconds.high
-    costs = Costs.of(rows)
+    costs = costs_of(rows)
     assert costs.c == rows[-1].steps.median
     assert costs.verification == {row.tokens: row.steps.median for row in rows[:-1]}
 
@@ -89,4 +89,4 @@ def test_a_watched_sweep_fills_its_record(model: Transformer, drafter: Transform
         if len(record.rows) == len(KS) * len(TEMPERATURES):
             break
     assert all(isinstance(cost, CallCost) for cost in record.costs)
-    assert {k + 1 for k in KS} <= set(Costs.of(record.costs).verification)
+    assert {k + 1 for k in KS} <= set(costs_of(record.costs).verification)

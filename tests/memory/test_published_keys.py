@@ -2,21 +2,9 @@
 
 import pytest
 
+from tests.memory.shapes import LLAMA, slope
 from tinyllm.errors import MemoryPlanError
-from tinyllm.memory import CacheTypes, plan
-
-BF16 = CacheTypes.named("bfloat16")
-LLAMA = {
-    "model_type": "llama",
-    "num_hidden_layers": 32,
-    "hidden_size": 4096,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-}
-
-
-def slope(config):
-    return plan(config).bytes_per_token(2**30, BF16)
+from tinyllm.memory import plan
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,16 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from tinyllm.config import ModelConfig
 from tinyllm.errors import WeightsError
 from tinyllm.tokenizer import CharTokenizer
+from tinyllm.training.checkpoint import load_parameters, save_model
 from tinyllm.training.corpus import text_corpus
+from tinyllm.training.job import fresh_generator
+from tinyllm.training.parameters import initialise
 from tinyllm.training.shipping import MODEL_FILES, ship_model, ship_texts
 
 
@@ -20,6 +25,18 @@ def test_a_finished_model_is_copied(tmp_path: Path) -> None:
         (run / name).write_text(name, "utf-8")
     ship_model(run, tmp_path / "model")
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == sorted(MODEL_FILES)
+
+
+def test_a_large_model_ships_in_half_precision(tmp_path: Path, tiny_config: ModelConfig) -> None:
+    run, folder = tmp_path / "run", tmp_path / "model"
+    parameters = initialise(tiny_config, fresh_generator(0))
+    save_model(run, parameters)
+    (run / "card.json").write_text("{}", "utf-8")
+    ship_model(run, folder, half=True)
+    sizes = [(path / "model.safetensors").stat().st_size for path in (run, folder)]
+    assert sizes[1] < 0.55 * sizes[0]
+    shipped = load_parameters(folder)
+    np.testing.assert_array_equal(shipped.vector, parameters.vector.astype(np.float16))
 
 
 def test_texts(tmp_path: Path) -> None:

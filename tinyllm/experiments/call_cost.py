@@ -5,12 +5,13 @@ timed in turn behind the same cached text; a cost in steps is the ratio to the t
 one-token call of the same turn.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tinyllm.experiments.prompts import validation_text
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.model import Transformer
+from tinyllm.speculative import Costs
 
 WIDTHS = (1, 2, 3, 5, 9, 17)  # tokens of a target call
 CACHED = 100  # tokens before the call
@@ -49,19 +50,10 @@ def rows(
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
-    """The medians, in target steps, as the theory takes them."""
-
-    c: float  # of a draft call
-    verification: Mapping[int, float]  # n -> T(n) / T(1)
-
-    @classmethod
-    def of(cls, costs: Sequence[CallCost]) -> "Costs":
-        """From one run of `rows`."""
-        (c,) = (row.steps.median for row in costs if row.role == "draft")
-        targets = (row for row in costs if row.role == "target")
-        return cls(c, {row.tokens: row.steps.median for row in targets})
+def costs_of(costs: Sequence[CallCost]) -> Costs:
+    """The medians of one run of `rows`: of the calls alone, as the theory takes them."""
+    (c,) = (row.steps.median for row in costs if row.role == "draft")
+    return Costs(c, {row.tokens: row.steps.median for row in costs if row.role == "target"})
 
 
 def _in_turn(

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tinyllm.experiments import call_cost
-from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs
+from tinyllm.experiments.call_cost import WIDTHS, CallCost, costs_of
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RANGES, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
-from tinyllm.speculative import Counters, Round, speculate, theory
+from tinyllm.speculative import Costs, Counters, Round, speculate, theory
 
 KS = (1, 2, 3, 4, 6, 8)
 TEMPERATURES = (0.0, 0.7, 1.0)
@@ -128,7 +128,7 @@ def rows(
 ) -> Iterator[SweepRow]:
     """The finished cells, a temperature at a time; by default at the article's settings."""
     prompts = validation_prompts()
-    costs = Costs.of(list(call_cost.rows(target, draft, _widths(ks))))
+    costs = costs_of(list(call_cost.rows(target, draft, _widths(ks))))
     for temperature in temperatures:
         last = {}
         for row in cells(target, draft, costs, prompts, config, (temperature,), ks, repeats):
@@ -158,7 +158,7 @@ def watch(
     """The costs of all calls, then the cells as they fill and sharpen."""
     costs = tuple(call_cost.rows(target, draft, _widths(KS), WATCHED_TURNS, config.kv_dtype))
     yield costs
-    yield from cells(target, draft, Costs.of(costs), validation_prompts(), config)
+    yield from cells(target, draft, costs_of(costs), validation_prompts(), config)
 
 
 def _widths(ks: Sequence[int]) -> list[int]:

@@ -1,5 +1,7 @@
 """Speculative decoding: drafters, the acceptance rule, the loop, its counters and its theory."""
 
+from tinyllm.speculative.auto import AUTO
+from tinyllm.speculative.costs import Costs
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
 from tinyllm.speculative.drafters import (
@@ -12,11 +14,16 @@ from tinyllm.speculative.drafters import (
     NGramDrafter,
     named,
 )
+from tinyllm.speculative.round_times import calibrate
+from tinyllm.speculative.verification import RULES
 
 __all__ = [
     "ALL_DRAFTERS",
+    "AUTO",
     "DRAFTERS",
     "MAX_K",
+    "RULES",
+    "Costs",
     "Counters",
     "Drafter",
     "EarlyExitDrafter",
@@ -25,6 +32,7 @@ __all__ = [
     "NGramDrafter",
     "Round",
     "SpeculativeDecoder",
+    "calibrate",
     "named",
     "speculate",
 ]

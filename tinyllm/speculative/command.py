@@ -12,13 +12,22 @@ from tinyllm.errors import SettingError
 from tinyllm.generation import Token, generate
 from tinyllm.loading import load_model
 from tinyllm.sampling import MAX_TEMPERATURE
+from tinyllm.speculative.auto import AUTO
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import MAX_K, Round, speculate
 from tinyllm.speculative.drafters import ALL_DRAFTERS, named
+from tinyllm.speculative.round_times import calibrate
+from tinyllm.speculative.verification import RULES
 from tinyllm.tokenizer import CharTokenizer
 
 _DRAFTER_HELP = (
     f"with --k: {', '.join(ALL_DRAFTERS[1:])}, a shipped model or a folder, else the target's draft"
+)
+
+
+_K_HELP = (
+    "proposals per round, or auto: chosen as it goes, at costs measured first; "
+    "without it plain decoding"
 )
 
 
@@ -29,8 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     heat = options.real(0, MAX_TEMPERATURE)
     add("--prompt", type=text, required=True, help="text to continue: printable ASCII, newlines")
     add("--model", type=model, default="target", help="a shipped model or a folder, else target")
-    add("--k", type=options.whole(1, MAX_K), help="proposals per round; without it plain decoding")
+    add("--k", type=options.whole_or(AUTO, 1, MAX_K), help=_K_HELP)
     add("--drafter", type=drafter, help=_DRAFTER_HELP)
+    add("--verify", choices=RULES, help="with --k: judge proposals by token or as a block")
     add("--max-new-tokens", type=options.whole(1), default=96, help="tokens to make (default 96)")
     add("--temperature", type=heat, default=0.0, help="0 takes the most probable token")
     add("--top-k", type=options.whole(1), help="keep the k most probable tokens")
@@ -73,11 +83,20 @@ def _events(arguments: argparse.Namespace) -> Iterator[Token] | Iterator[Round]:
         "kv_dtype": arguments.kv_dtype,
     }
     if arguments.k is None:
-        if arguments.drafter is not None:
-            raise SettingError(f"--drafter needs --k, the proposals per round, from 1 to {MAX_K}")
+        for option in ("drafter", "verify"):
+            if getattr(arguments, option) is not None:
+                raise SettingError(
+                    f"--{option} needs --k, the proposals per round, from 1 to {MAX_K}, or {AUTO}"
+                )
         return generate(target, arguments.prompt, **settings)
     drafter = named(arguments.drafter or "draft", target=target.name)
-    return speculate(target, drafter, arguments.prompt, k=arguments.k, **settings)
+    prompt, k = arguments.prompt, arguments.k
+    costs = None
+    if k == AUTO:
+        same = ("temperature", "top_k", "top_p", "seed", "kv_dtype")
+        costs = calibrate(target, drafter, prompt, **{name: settings[name] for name in same})
+    verify = arguments.verify or "token"
+    return speculate(target, drafter, prompt, k=k, verify=verify, costs=costs, **settings)
 
 
 def summary(counters: Counters) -> str:

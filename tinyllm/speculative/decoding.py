@@ -1,7 +1,8 @@
 """Speculative decoding: draft k tokens, check them in one target call, keep what is accepted.
 
 Leviathan et al., ICML 2023, Algorithm 1. One event a round. Between rounds the target's cache,
-and a draft model's, hold the whole committed sequence but its last token.
+and a draft model's, hold the whole committed sequence but its last token; during plain steps
+nothing is fed to a draft, which catches up when it is asked again.
 """
 
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from tinyllm.errors import SettingError, whole_number
 from tinyllm.model import Transformer
 from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
-from tinyllm.speculative.acceptance import acceptance_probability, residual
+from tinyllm.speculative.auto import AUTO, AutoK
+from tinyllm.speculative.costs import Costs
 from tinyllm.speculative.drafters import Drafter, ModelDrafter, Proposal, RunShape
+from tinyllm.speculative.verification import rule_named
 from tinyllm.tokenizer import checked_ids
 
 MAX_K = 64
@@ -48,7 +51,7 @@ def speculate(
     drafter: Drafter | Transformer,
     prompt: Prompt,
     *,
-    k: int = 4,
+    k: int | Literal["auto"] = 4,
     max_new_tokens: int = 96,
     temperature: float = 0.0,
     top_k: int | None = None,
@@ -57,14 +60,19 @@ def speculate(
     stop: Stop = (),
     kv_dtype: str | None = None,
     sampler: Sampler | None = None,
+    verify: str = "token",
+    costs: Costs | None = None,
 ) -> Iterator[Round]:
     """Rounds that together emit the tokens following a prompt, with the target's own law.
 
     A round proposes at most k tokens, fewer near the end of max_new_tokens, so a run makes
-    exactly max_new_tokens tokens unless a stop token ends it. `sampler` replaces the seeded
-    one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
+    exactly max_new_tokens tokens unless a stop token ends it. With k="auto" every round has the
+    k that promises most at `costs`, and a plain step where none does, see AutoK. verify="block"
+    judges the proposals of a round as a whole, see verification.py. `sampler` replaces the
+    seeded one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
     """
-    k = whole_number(k, "k, the proposals per round,", 1, MAX_K)
+    auto = _auto(costs, max_new_tokens) if k == AUTO else None
+    k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, MAX_K)
     tokens = prompt_tokens(prompt, target, max_new_tokens)
     stops = stop_tokens(stop, target)
     run = RunShape(
@@ -76,7 +84,7 @@ def speculate(
     if isinstance(drafter, Transformer):
         drafter = ModelDrafter(drafter)
     decoder = SpeculativeDecoder(
-        target, drafter, tokens, run, stops, sampler or RandomSampler(seed), kv_dtype
+        target, drafter, tokens, run, stops, sampler or RandomSampler(seed), kv_dtype, verify
     )
 
     def rounds() -> Iterator[Round]:
@@ -84,12 +92,24 @@ def speculate(
         while len(decoder.sequence) < end:
             # The target's own token takes one place of those left.
             room = end - len(decoder.sequence) - 1
-            event = decoder.round(min(k, room))
+            wanted = min(auto.next_k() if auto else k, room)
+            event = decoder.round(wanted) if wanted else decoder.step()
+            if auto and wanted:
+                auto.learn(len(event.proposed), event.accepted)
             yield event
             if event.tokens[-1] in stops:
                 return
 
     return rounds()
+
+
+def _auto(costs: Costs | None, tokens: int) -> AutoK:
+    if costs is None:
+        raise SettingError(
+            f'k="{AUTO}" needs costs, what the calls of this pair cost in steps: '
+            "give costs=calibrate(target, drafter, prompt)"
+        )
+    return AutoK(costs, tokens)
 
 
 class SpeculativeDecoder:
@@ -104,6 +124,7 @@ class SpeculativeDecoder:
         stops: frozenset[int],
         sampler: Sampler,
         kv_dtype: str | None = None,
+        verify: str = "token",
     ) -> None:
         self.sequence = list(prompt)
         self.cache = target.new_cache(kv_dtype, run.capacity)
@@ -116,37 +137,58 @@ class SpeculativeDecoder:
         self._sampling = run.sampling
         self._stops = stops
         self._sampler = sampler
+        self._judge = rule_named(verify)
+        self._behind = False  # whether plain steps made tokens that the draft has not seen
+        self._nothing: Distribution = np.empty((0, run.vocab_size))
         if len(prompt) > 1:
             target.forward(prompt[:-1], self.cache, rows=0)
 
     def round(self, k: int) -> Round:
-        """Propose, verify in one target call, commit. k = 0 is a plain step."""
-        position = len(self.sequence)
+        """Propose, verify in one target call, commit. k = 0 is a plain step the draft sees."""
+        if self._behind:
+            self.draft.commit(self.sequence)
+            self._behind = False
         proposal = self.draft.propose(self.sequence, k, self._sampler) if k else Proposal([], [])
         proposed, q = checked_proposal(proposal, k, self._vocab_size)
+        event = self.verify(proposed, q) if proposed else self.step()
+        self.draft.commit(self.sequence)
+        self._behind = False
+        return event
+
+    def step(self) -> Round:
+        """A round without proposals, which the draft is not told of: what a token costs in
+        plain decoding, and no more."""
+        position = len(self.sequence)
+        p = self._sampling.distribution(self._target.forward(self.sequence[-1:], self.cache)[0])
+        token = self._sampler.draw(p)
+        self.sequence.append(token)
+        self._behind = True
+        return Round(
+            position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
+        )
+
+    def verify(self, proposed: list[int], q: Distribution) -> Round:
+        """One target call on the proposals, and what it makes of them."""
+        position = len(self.sequence)
         logits = self._target.forward([self.sequence[-1], *proposed], self.cache)
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
-        accepted, tested = self._accept(proposed, q, p)
-        tokens = proposed[:accepted]
+        verdict = self._judge(proposed, p, q, self._stops, self._sampler)
+        tokens = proposed[: verdict.accepted]
         closing: Literal["corrected", "bonus", "stopped"]
-        if tokens and tokens[-1] in self._stops:
+        if verdict.law is None:
             closing = "stopped"
-        elif accepted < len(proposed):
-            closing = "corrected"
-            tokens.append(self._sampler.draw(residual(p[accepted], q[accepted])))
         else:
-            closing = "bonus"
-            tokens.append(self._sampler.draw(p[accepted]))
+            closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
+            tokens.append(self._sampler.draw(verdict.law))
         self.sequence += tokens
         # The call fed the last token and every proposal; what was rejected is forgotten.
         peak = self.cache.length
         self.cache.truncate(min(peak, len(self.sequence) - 1))
-        self.draft.commit(self.sequence)
         return Round(
             position=position,
             proposed=tuple(proposed),
-            accepted=accepted,
-            tested=tested,
+            accepted=verdict.accepted,
+            tested=verdict.tested,
             tokens=tuple(tokens),
             closing=closing,
             p=p,
@@ -154,16 +196,6 @@ class SpeculativeDecoder:
             target_cache_peak=peak,
             target_cache_length=self.cache.length,
         )
-
-    def _accept(self, proposed: list[int], q: Distribution, p: Distribution) -> tuple[int, int]:
-        """How many proposals are accepted, and how many were tested: up to the first
-        rejection, or to an accepted stop token."""
-        for i, token in enumerate(proposed):
-            if not self._sampler.accept(acceptance_probability(p[i], q[i], token)):
-                return i, i + 1
-            if token in self._stops:
-                return i + 1, i + 1
-        return len(proposed), len(proposed)
 
 
 def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[int], Distribution]:

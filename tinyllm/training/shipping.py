@@ -7,7 +7,12 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
+from safetensors.numpy import save_file
+
+from tinyllm.config import ModelConfig
 from tinyllm.errors import WeightsError
+from tinyllm.loading import load_weights
 from tinyllm.tokenizer import CharTokenizer
 from tinyllm.training.checkpoint import write_text
 from tinyllm.training.corpus import Corpus
@@ -15,13 +20,20 @@ from tinyllm.training.corpus import Corpus
 MODEL_FILES = ("model.safetensors", "config.json", "card.json")
 
 
-def ship_model(run: Path, folder: Path) -> None:
-    """Copy a finished model out of its run's folder. WeightsError names a file that is missing."""
+def ship_model(run: Path, folder: Path, half: bool = False) -> None:
+    """Copy a finished model out of its run's folder; with half its weights become float16.
+
+    WeightsError names a file that is missing.
+    """
     if missing := [name for name in MODEL_FILES if not (run / name).exists()]:
         raise WeightsError(f"{run} lacks {', '.join(missing)}; is the run finished?")
     folder.mkdir(parents=True, exist_ok=True)
     for name in MODEL_FILES:
         shutil.copyfile(run / name, folder / name)
+    if half:
+        weights = load_weights(folder, ModelConfig.load(folder / "config.json"))
+        small = {name: weight.astype(np.float16) for name, weight in weights.items()}
+        save_file(small, folder / "model.safetensors", {"format": "np"})
 
 
 def ship_texts(corpus: Corpus, folder: Path) -> None:

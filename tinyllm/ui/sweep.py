@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tinyllm.experiments.call_cost import WIDTHS, CallCost, Costs
+from tinyllm.experiments.call_cost import WIDTHS, CallCost, costs_of
 from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, SweepRow
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
@@ -148,7 +148,7 @@ def cost_alt(costs: Sequence[CallCost]) -> str:
 def finding(record: SweepRecord) -> str:
     """Where drafting wins, and what the calls have to do with it."""
     top = best(record)
-    costs = Costs.of(record.costs)
+    costs = costs_of(record.costs)
     if top is None:
         return _(
             "A draft call costs {c:.2f} of a target step, and a target call of {n} tokens "
@@ -187,7 +187,7 @@ def tiles(record: SweepRecord) -> dict[str, str]:
     greedy = [row.identical for row in record.rows.values() if row.identical is not None]
     return {
         _("Best cell"): "-" if top is None else _("{:.2f} ×").format(top.speedup.median),
-        _("Cost of a draft call, c"): f"{Costs.of(record.costs).c:.2f}",
+        _("Cost of a draft call, c"): f"{costs_of(record.costs).c:.2f}",
         _("Greedy texts as plain"): _("{same} of {cells}").format(
             same=sum(greedy), cells=len(greedy)
         ),
@@ -203,7 +203,7 @@ def formula(record: SweepRecord) -> tuple[str, ...]:
     top = best(record)
     if top is None:
         return (symbols,)
-    costs = Costs.of(record.costs)
+    costs = costs_of(record.costs)
     cost = costs.verification[top.k + 1]
     return (
         symbols,

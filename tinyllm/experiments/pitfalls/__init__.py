@@ -24,7 +24,7 @@ from tinyllm.experiments.pitfalls.record import (
 )
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
-from tinyllm.speculative import SpeculativeDecoder, acceptance
+from tinyllm.speculative import SpeculativeDecoder, acceptance, verification
 from tinyllm.speculative.drafters import ModelDraft
 
 __all__ = [
@@ -64,7 +64,7 @@ _ALL = (
         "forgotten-truncate",
         rounds.measure_forgotten_truncate,
         rounds.ForgottenTruncate,
-        SpeculativeDecoder.round,
+        SpeculativeDecoder.verify,
     ),
     Pitfall(
         "no-causal-mask",
@@ -118,7 +118,7 @@ _ALL = (
         "counts-behind-refusal",
         rounds.measure_counting,
         rounds.CountsBehindRefusal,
-        SpeculativeDecoder.round,
+        verification.by_token,
     ),
     Pitfall(
         "draft-lacks-last-proposal",
@@ -136,13 +136,13 @@ _ALL = (
         "stop-inside-a-round",
         stops.measure_stop,
         stops.StopSeenAtRoundsEnd,
-        SpeculativeDecoder.round,
+        verification.by_token,
     ),
     Pitfall(
         "length-before-stop",
         stops.measure_length_before_stop,
         stops.LengthBeforeStop,
-        SpeculativeDecoder.round,
+        verification.by_token,
     ),
     Pitfall(
         "rollback-one-too-far",

@@ -1,0 +1,260 @@
+"""k="auto": the law is kept, and what it costs is counted in steps, never timed."""
+
+import itertools
+import random
+from statistics import mean
+
+import pytest
+
+from tests.speculative.constant import constant_model
+from tinyllm.errors import SettingError
+from tinyllm.experiments.enumeration import largest_difference, law
+from tinyllm.generation import generate
+from tinyllm.sampling import RandomSampler, Sampling
+from tinyllm.speculative import Costs, ModelDrafter, NGramDrafter, SpeculativeDecoder, speculate
+from tinyllm.speculative.auto import AutoK
+from tinyllm.speculative.drafters import RunShape
+
+PROMPT = "    return self.x == self."
+TOKENS = 96
+WIDTHS = range(1, 10)
+COSTS = {
+    "cheap": Costs(0.02, dict.fromkeys(WIDTHS, 1.0)),
+    "large": Costs(0.06, {n: 1 + 0.09 * (n - 1) for n in WIDTHS}, 0.01, 0.01, 0.015, 0.05),
+    "small": Costs(0.25, {n: 1 + 0.22 * (n - 1) for n in WIDTHS}, 0.02, 0.06, 0.05, 0.2),
+    "dear": Costs(0.7, {n: float(n) for n in WIDTHS}),  # pays never
+}
+PROFILES = {f"constant {tenth / 10}": [tenth / 10] * 8 for tenth in range(11)} | {
+    "falling": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2],
+    "first only": [1.0] + [0.0] * 7,
+    "rising": [0.3, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9],
+}
+
+
+class Fixed:
+    """What AutoK is compared with: one k from beginning to end."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def next_k(self):
+        return self.k
+
+    def learn(self, proposed, accepted):
+        pass
+
+
+def cost_a_token(chooser, costs, profile, seed):
+    """Steps a token of a run in which proposal i is kept with probability profile[i]."""
+    rng = random.Random(seed)
+    made, spent = 0, 0.0
+    while made < TOKENS:
+        k = min(chooser.next_k(), TOKENS - made - 1)
+        accepted = 0
+        while accepted < k and rng.random() < profile[accepted]:
+            accepted += 1
+        made += accepted + 1
+        if k:
+            spent += costs.round(k) + costs.catch_up * (accepted == k)
+            chooser.learn(k, accepted)
+        else:
+            spent += 1
+    return spent / TOKENS
+
+
+@pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
+@pytest.mark.parametrize("name", PROFILES)
+def test_no_run_costs_3_percent_more_than_plain_and_the_mean_is_near_the_best_k(costs, name):
+    profile = PROFILES[name]
+    runs = [cost_a_token(AutoK(costs, TOKENS), costs, profile, seed) for seed in range(60)]
+    assert max(runs) <= 1.03
+    best = min(
+        mean(cost_a_token(Fixed(k), costs, profile, seed) for seed in range(60))
+        for k in WIDTHS[:-1]
+    )
+    # A first place that refuses most soon has spent what trying may lose.
+    assert mean(runs) <= (1.2 if name == "rising" else 1.09) * min(best, 1)
+
+
+def test_it_follows_a_text_that_changes():
+    """Refused for 200 tokens, then kept: the pauses grow, and end when it pays."""
+    costs, chooser = COSTS["large"], AutoK(COSTS["large"], 400)
+    tries = []
+    for token in range(200):
+        k = chooser.next_k()
+        if k:
+            tries.append(token)
+            chooser.learn(k, 0)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
+    assert len(tries) <= 12
+    assert max(gaps) >= 32
+    assert sum(costs.round(1) - 1 for _ in tries) <= 0.03 * 200
+    asked = []
+    for _ in range(200):
+        k = chooser.next_k()
+        asked.append(k)
+        if k:
+            chooser.learn(k, k)
+    assert min(asked[-60:]) == 8
+
+
+def test_nothing_is_drafted_where_even_kept_proposals_do_not_pay(target):
+    class Unasked(ModelDrafter):
+        def start(self, prompt, run):
+            draft = super().start(prompt, run)
+            draft.propose = draft.commit = None  # calling either fails
+            return draft
+
+    drafter = Unasked(target)
+    events = list(speculate(target, drafter, PROMPT, k="auto", costs=COSTS["dear"], seed=3))
+    assert [event.proposed for event in events] == [()] * TOKENS
+    plain = [token.id for token in generate(target, PROMPT, seed=3)]
+    assert [token for event in events for token in event.tokens] == plain
+    assert all(event.p.shape == (1, 96) and event.q.shape == (0, 96) for event in events)
+    lengths = [(event.target_cache_peak, event.target_cache_length) for event in events]
+    assert lengths == [(len(PROMPT) + i, len(PROMPT) + i) for i in range(TOKENS)]
+
+
+def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
+    class Silent(NGramDrafter):
+        asked = 0
+
+        def start(self, prompt, run):
+            draft, propose = super().start(prompt, run), None
+            propose = draft.propose
+
+            def counted(sequence, k, sampler):
+                type(self).asked += 1
+                proposal = propose(sequence, k, sampler)
+                proposal.tokens.clear()
+                proposal.q.clear()
+                return proposal
+
+            draft.propose = counted
+            return draft
+
+    costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
+    list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
+    assert Silent.asked * 0.05 <= 0.03 * TOKENS
+
+
+@pytest.mark.parametrize("verify", ["token", "block"])
+@pytest.mark.parametrize("drafter", ["draft", "n-gram"])
+def test_the_joint_law_is_that_of_plain_decoding(target64, draft64, drafter, verify):
+    chosen = draft64 if drafter == "draft" else NGramDrafter(shortest=1)
+    run = {"max_new_tokens": 4, "temperature": 1.0, "top_k": 2}
+    asked = set()
+
+    def plain(sampler):
+        return tuple(t.id for t in generate(target64, PROMPT, sampler=sampler, **run))
+
+    def speculative(sampler):
+        rounds = list(
+            speculate(
+                target64,
+                chosen,
+                PROMPT,
+                k="auto",
+                costs=COSTS["cheap"],
+                verify=verify,
+                sampler=sampler,
+                **run,
+            )
+        )
+        asked.update(len(event.proposed) for event in rounds)
+        return tuple(token for event in rounds for token in event.tokens)
+
+    expected, emitted = law(plain), law(speculative)
+    assert len(asked) > 1
+    assert largest_difference(expected, emitted) <= 1e-12
+
+
+@pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
+def test_greedy_tokens_are_those_of_plain_decoding(target64, draft64, prompts, costs):
+    for prompt in prompts[:4]:
+        rounds = speculate(target64, draft64, prompt, k="auto", costs=costs)
+        tokens = [token for event in rounds for token in event.tokens]
+        assert tokens == [token.id for token in generate(target64, prompt)]
+
+
+def test_the_same_seed_and_costs_make_the_same_run(target, draft):
+    def run(seed):
+        settings = {"temperature": 1.0, "seed": seed, "costs": COSTS["large"]}
+        return list(speculate(target, draft, PROMPT, k="auto", **settings))
+
+    first, again, other = run(3), run(3), run(4)
+    assert first == again != other
+    assert len({len(event.proposed) for event in first}) > 1  # k did change
+
+
+def test_drafting_for_itself_goes_on_after_plain_steps(target64, monkeypatch):
+    """The draft catches up in one call, and then keeps every proposal."""
+    tokens = target64.tokenizer.encode(PROMPT)
+    run = RunShape(200, 96, Sampling(1.0))
+    loop = SpeculativeDecoder(
+        target64, ModelDrafter(target64), tokens, run, frozenset(), RandomSampler(0)
+    )
+    calls = []
+    forward = type(target64).forward
+
+    def counted(model, new, cache=None, rows=None):
+        if cache is loop.draft.cache:
+            calls.append(len(new))
+        return forward(model, new, cache, rows)
+
+    monkeypatch.setattr(type(target64), "forward", counted)
+    for plain_steps in (1, 5, 2):
+        assert loop.round(3).accepted == 3
+        calls.clear()
+        for _ in range(plain_steps):
+            loop.step()
+        assert calls == []
+        loop.draft.commit(loop.sequence)
+        assert calls == [plain_steps]
+        assert loop.round(2).accepted == 2
+        assert loop.cache.length == loop.draft.cache.length == len(loop.sequence) - 1
+
+
+def test_a_real_run_is_never_dearer_than_the_ledger_allows():
+    """Through the loop, on a pair that agrees on nothing but one token in a hundred."""
+    target, draft = constant_model([0.99, 0.01]), constant_model([0.01, 0.99])
+    for costs in COSTS.values():
+        spent = made = 0.0
+        run = {"temperature": 1.0, "max_new_tokens": TOKENS, "costs": costs}
+        for event in speculate(target, draft, [0], k="auto", **run):
+            proposed = len(event.proposed)
+            spent += costs.round(proposed) if proposed else 1
+            made += len(event.tokens)
+        assert made == TOKENS
+        assert 1 <= spent / made <= 1.03
+
+
+def test_auto_needs_costs(target, draft):
+    with pytest.raises(SettingError, match='k="auto" needs costs'):
+        speculate(target, draft, PROMPT, k="auto")
+    with pytest.raises(SettingError, match="k, the proposals per round, must be"):
+        speculate(target, draft, PROMPT, k="car", costs=COSTS["large"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.1, {2: 1.0}), "beginning with 1"),
+        ((0.1, {}), "beginning with 1"),
+        ((0.1, {0: 1.0, 1: 1.0}), "beginning with 1"),
+        ((-0.1, {1: 1.0}), "costs must be at least 0"),
+        ((float("nan"), {1: 1.0}), "costs must be at least 0"),
+        ((0.1, {1: 0.0}), "verification above 0"),
+        ((0.1, {1: float("nan")}), "verification above 0"),
+    ],
+)
+def test_costs_that_cannot_be_are_refused(arguments, message):
+    with pytest.raises(SettingError, match=message):
+        Costs(*arguments)
+
+
+def test_costs_of_a_round():
+    costs = Costs(0.1, {1: 1.0, 2: 1.2, 3: 1.5, 5: 2.0}, 0.03, per_round=0.05, per_proposal=0.02)
+    assert costs.longest == 2  # a call of four has no known cost
+    assert costs.round(0) == pytest.approx(1.03)
+    assert costs.round(2) == pytest.approx(0.03 + 1.5 + 0.05 + 0.2 + 0.04)

@@ -1,0 +1,86 @@
+"""Costs of rounds read from a clock that only the models' calls move: what was put in comes out."""
+
+import pytest
+
+from tests.speculative.constant import constant_model
+from tinyllm.errors import ContextOverflowError
+from tinyllm.model import Transformer
+from tinyllm.sampling import Sampling
+from tinyllm.speculative import Costs, NGramDrafter, calibrate
+from tinyllm.speculative.round_times import RoundTime, costs_of, round_times
+
+STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """A clock that a call of either model moves on, and nothing else does."""
+    now = [0.0]
+    forward = Transformer.forward
+
+    def moving(model, tokens, cache=None, rows=None):
+        now[0] += (STEP if model.name == "target" else DRAFT) + WIDER * (len(tokens) - 1)
+        return forward(model, tokens, cache, rows)
+
+    monkeypatch.setattr(Transformer, "forward", moving)
+    return lambda: now[0]
+
+
+def models():
+    target, draft = constant_model([0.4, 0.6]), constant_model([0.6, 0.4])
+    target.name = "target"
+    return target, draft
+
+
+def test_the_parts_of_a_round_are_told_apart(ticks):
+    target, draft = models()
+    times = list(round_times(target, draft, [0], Sampling(1.0), turns=30, clock=ticks))
+    assert [time.k for time in times] == list(range(1, 9)) * 30
+    for time in times:
+        assert time.step_seconds == STEP
+        assert time.step_call == 1
+        assert time.drafting == time.k * DRAFT / STEP
+        assert time.verifying == (STEP + time.k * WIDER) / STEP
+        assert time.feeding == (DRAFT / STEP if time.kept_all else 0)
+        assert time.rest == 0
+    assert {time.kept_all for time in times} == {True, False}
+    costs = costs_of(times)
+    assert costs.c == pytest.approx(DRAFT / STEP)
+    assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}
+    assert costs.per_round == pytest.approx(0, abs=1e-12)
+    assert costs.per_proposal == pytest.approx(0, abs=1e-12)
+    assert costs.catch_up == DRAFT / STEP
+
+
+def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
+    target, _ = models()
+    times = round_times(target, NGramDrafter(), [0, 1], Sampling(0.7), turns=3, clock=ticks)
+    costs = costs_of(times)
+    assert costs.c == 0
+    assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}
+
+
+def test_work_beside_the_calls_is_a_line_in_k():
+    times = [
+        RoundTime(k, True, False, 1.0, 0.9, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
+        for k in (1, 2, 3)
+    ]
+    costs = costs_of(times)
+    assert costs.c == pytest.approx(0.1)
+    assert costs.asking == pytest.approx(0.03 + 0.02)
+    assert costs.per_round == pytest.approx(0.04)
+    assert costs.per_proposal == pytest.approx(0.01)
+    assert costs.verification[1] == 0.9
+    for time in times:
+        parts = time.drafting + time.verifying + time.feeding + time.rest
+        assert costs.round(time.k) == pytest.approx(parts)
+
+
+def test_a_calibration_on_the_real_clock(target, draft):
+    costs = calibrate(target, draft, "import ", turns=2, temperature=0.7)
+    assert isinstance(costs, Costs)
+    assert costs.longest == 8
+    assert all(cost > 0 for cost in costs.verification.values())
+    assert min(costs.c, costs.per_round, costs.per_proposal, costs.catch_up) >= 0
+    with pytest.raises(ContextOverflowError):
+        calibrate(target, draft, "x" * 510)

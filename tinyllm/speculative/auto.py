@@ -1,0 +1,103 @@
+"""k chosen round by round: the most tokens per cost that the run so far lets one expect.
+
+Counts proposals and verdicts, weighs them with given Costs and reads no clock, so the same seed
+and costs make the same run. Loss against plain decoding is bounded by a ledger: nothing is tried
+that could cost more than is left of it.
+"""
+
+from tinyllm.speculative.costs import Costs
+
+AUTO = "auto"
+
+LOSS = 0.02  # of what plain decoding costs: the most that trying may lose
+_LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
+
+_DECAY = 0.98  # of what was counted, a round
+_GUESS, _WEIGHT = 0.8, 3.0  # an acceptance before anything was counted, and the tests it is worth
+_POOLED = 10.0  # tests that the acceptance at all places is worth at one of them
+# Plain steps after a try that did not pay; every further pause is twice as long, up to the last.
+_FIRST_PAUSE, _LAST_PAUSE = 4, 64
+
+
+class AutoK:
+    """Which k the next round of one run should have; 0 for a plain step."""
+
+    def __init__(self, costs: Costs, tokens: int) -> None:
+        """For a run of at most `tokens` tokens."""
+        places = costs.longest
+        self._costs = [costs.round(n) for n in range(places + 1)]
+        self._catch_up = costs.catch_up
+        self._granted = LOSS * min(tokens, _LENGTH)
+        self._accepted = [0.0] * places  # rounds whose proposal i was kept, discounted
+        self._tested = [0.0] * places
+        self._asked = self._answered = 1.0  # rounds that asked for proposals, and that got some
+        self._loss = 0.0  # steps spent beyond one a token; below 0 when won
+        self._made = 0  # tokens
+        self._pause = 0  # plain steps until the next try
+        self._next_pause = _FIRST_PAUSE
+        self._k = 0
+        # Where even proposals that are all kept do not pay, nothing is ever tried.
+        self._able = any(cost < n + 1 for n, cost in enumerate(self._costs) if n)
+        self._plan()
+
+    def next_k(self) -> int:
+        """k of the next round. When it is not 0, tell learn() of the round."""
+        if not self._able:
+            return 0
+        if self._pause:
+            self._pause -= 1
+            self._made += 1
+            if not self._pause:
+                self._try()
+            return 0
+        return self._k
+
+    def learn(self, proposed: int, accepted: int) -> None:
+        """What a round made of its proposals."""
+        kept_all = 0 < proposed == accepted
+        self._loss += self._costs[proposed] - accepted - 1 + self._catch_up * kept_all
+        self._made += accepted + 1
+        self._asked = self._asked * _DECAY + 1
+        self._answered = self._answered * _DECAY + (proposed > 0)
+        for i in range(min(accepted + 1, proposed)):
+            self._tested[i] = self._tested[i] * _DECAY + 1
+            self._accepted[i] = self._accepted[i] * _DECAY + (i < accepted)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Settle on the best k, or on a pause where none pays."""
+        self._k, value = self._best()
+        if value > 1:
+            self._next_pause = _FIRST_PAUSE
+        else:
+            self._pause = self._next_pause
+            self._next_pause = min(2 * self._next_pause, _LAST_PAUSE)
+
+    def _try(self) -> None:
+        """Settle on the best k after a pause, though it does not seem to pay; what was counted
+        before counts less. Pause again where none can be afforded."""
+        faded = _DECAY**self._next_pause
+        self._accepted = [faded * count for count in self._accepted]
+        self._tested = [faded * count for count in self._tested]
+        self._k, _ = self._best()
+        if not self._k:
+            self._pause = self._next_pause
+
+    def _best(self) -> tuple[int, float]:
+        """The k of the most tokens a step, and these; of those whose loss, should nothing be
+        kept, the ledger allows. (0, 0) if there is none."""
+        purse = max(self._granted, LOSS * self._made) - self._loss
+        share = self._answered / self._asked
+        pooled = (sum(self._accepted) + _GUESS * _WEIGHT) / (sum(self._tested) + _WEIGHT)
+        best, most = 0, 0.0
+        survival, tokens = 1.0, 1.0  # of all k proposals, and expected of the round
+        for i, cost in enumerate(self._costs[1:]):
+            if cost - 1 > purse:
+                break
+            survival *= (self._accepted[i] + _POOLED * pooled) / (self._tested[i] + _POOLED)
+            tokens += survival
+            cost = share * (cost + survival * self._catch_up) + (1 - share) * self._costs[0]
+            value = (1 + share * (tokens - 1)) / cost
+            if value > most:
+                best, most = i + 1, value
+        return best, most
