@@ -20,8 +20,8 @@ TOKENS = 96
 WIDTHS = range(1, 10)
 COSTS = {
     "cheap": Costs(0.02, dict.fromkeys(WIDTHS, 1.0)),
-    "large": Costs(0.06, {n: 1 + 0.09 * (n - 1) for n in WIDTHS}, 0.02, 0.015, 0.05),
-    "small": Costs(0.25, {n: 1 + 0.22 * (n - 1) for n in WIDTHS}, 0.08, 0.05, 0.2),
+    "large": Costs(0.06, {n: 1 + 0.09 * (n - 1) for n in WIDTHS}, 0.01, 0.01, 0.015, 0.05),
+    "small": Costs(0.25, {n: 1 + 0.22 * (n - 1) for n in WIDTHS}, 0.02, 0.06, 0.05, 0.2),
     "dear": Costs(0.7, {n: float(n) for n in WIDTHS}),  # pays never
 }
 PROFILES = {f"constant {tenth / 10}": [tenth / 10] * 8 for tenth in range(11)} | {
@@ -133,7 +133,7 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
             draft.propose = counted
             return draft
 
-    costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), per_round=0.05)
+    costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
     list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
     assert Silent.asked * 0.05 <= 0.03 * TOKENS
 
@@ -254,7 +254,7 @@ def test_costs_that_cannot_be_are_refused(arguments, message):
 
 
 def test_costs_of_a_round():
-    costs = Costs(0.1, {1: 1.0, 2: 1.2, 3: 1.5, 5: 2.0}, per_round=0.05, per_proposal=0.02)
+    costs = Costs(0.1, {1: 1.0, 2: 1.2, 3: 1.5, 5: 2.0}, 0.03, per_round=0.05, per_proposal=0.02)
     assert costs.longest == 2  # a call of four has no known cost
-    assert costs.round(0) == pytest.approx(1.05)
-    assert costs.round(2) == pytest.approx(1.5 + 0.05 + 0.2 + 0.04)
+    assert costs.round(0) == pytest.approx(1.03)
+    assert costs.round(2) == pytest.approx(0.03 + 1.5 + 0.05 + 0.2 + 0.04)

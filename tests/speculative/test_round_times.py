@@ -62,12 +62,13 @@ def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
 
 def test_work_beside_the_calls_is_a_line_in_k():
     times = [
-        RoundTime(k, False, 1.0, 0.9, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
+        RoundTime(k, True, False, 1.0, 0.9, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
         for k in (1, 2, 3)
     ]
     costs = costs_of(times)
     assert costs.c == pytest.approx(0.1)
-    assert costs.per_round == pytest.approx(0.03 + 0.02 + 0.04)
+    assert costs.asking == pytest.approx(0.03 + 0.02)
+    assert costs.per_round == pytest.approx(0.04)
     assert costs.per_proposal == pytest.approx(0.01)
     assert costs.verification[1] == 0.9
     for time in times:

@@ -13,6 +13,7 @@ from tinyllm.experiments import (
     call_cost,
     decode,
     exactness,
+    forecast,
     head_quality,
     kv_dtype,
     kv_heads,
@@ -26,6 +27,7 @@ from tinyllm.experiments import (
 )
 from tinyllm.experiments.rows import Row, flat
 from tinyllm.loading import MODELS, load_model, load_weights
+from tinyllm.speculative import named
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,13 @@ def _speculative() -> Iterator[Row]:
     return map(flat, sweep.rows(load_model("target"), load_model("draft")))
 
 
+def _forecast() -> Iterator[Row]:
+    """Every k of every pair that is here."""
+    for target, drafter in forecast.shipped_pairs():
+        pair = load_model(target), named(drafter)
+        yield from map(flat, forecast.rows(*pair, drafter))
+
+
 def _pitfalls() -> Iterator[Row]:
     """Every fault beside what is right."""
     target = load_model("target")
@@ -129,6 +138,7 @@ EXPERIMENTS = {
         ),
         Experiment("call-cost", "target calls of several tokens, and a draft call", _call_cost),
         Experiment("speculative", "speed-up over k and temperature, against theory", _speculative),
+        Experiment("forecast", "speed-up by k, said beforehand and measured", _forecast),
         Experiment("pitfalls", "known faults done on purpose, beside what is right", _pitfalls),
         Experiment("guide", "the article's questions, answered with numbers from here", _guide),
     )

@@ -14,20 +14,22 @@ from typing import TypeVar
 Event = TypeVar("Event")
 
 
-def timed(begin: Callable[[], Iterable[Event]]) -> Iterator[tuple[Event, float]]:
+def timed(
+    begin: Callable[[], Iterable[Event]], clock: Callable[[], float] = perf_counter
+) -> Iterator[tuple[Event, float]]:
     """Each event with the seconds spent waiting for it; the consumer's own time is left out.
 
     What `begin` does before its first event (caches, a drafter's prefill) counts to that event.
     """
-    start = perf_counter()
+    start = clock()
     iterator = iter(begin())
     while True:
         try:
             event = next(iterator)
         except StopIteration:
             return
-        yield event, perf_counter() - start
-        start = perf_counter()
+        yield event, clock() - start
+        start = clock()
 
 
 @dataclass(frozen=True, slots=True)

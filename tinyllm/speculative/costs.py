@@ -12,21 +12,22 @@ from tinyllm.errors import SettingError
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Costs in steps. A round of n proposals costs round(n).
+    """Costs in steps. A round of n proposals costs round(n), a plain step 1.
 
     Raises SettingError for costs that are no positive numbers or without verification[1].
     """
 
     c: float  # of drafting one token
     verification: Mapping[int, float]  # n -> T(n) / T(1), of a target call of n tokens
-    per_round: float = 0.0  # what a round costs beside its calls
+    asking: float = 0.0  # a drafter, and telling it what was decided, whatever it proposes
+    per_round: float = 0.0  # what judging proposals costs beside the calls
     per_proposal: float = 0.0  # and for each proposal: its distribution, its verdict
     catch_up: float = 0.0  # of feeding a draft the last proposal of a round that kept all
 
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        numbers = (self.c, self.per_round, self.per_proposal, self.catch_up)
+        numbers = (self.c, self.asking, self.per_round, self.per_proposal, self.catch_up)
         # Asked so that nan is refused too.
         if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")
@@ -40,5 +41,8 @@ class Costs:
         return n - 1
 
     def round(self, n: int) -> float:
-        """Of a round that proposes n tokens."""
-        return self.verification[n + 1] + self.per_round + n * (self.c + self.per_proposal)
+        """Of a round that proposes n tokens; a plain step follows where a drafter has none."""
+        if not n:
+            return 1 + self.asking
+        judging = self.verification[n + 1] + self.per_round + n * self.per_proposal
+        return self.asking + n * self.c + judging

@@ -92,13 +92,10 @@ def speculate(
         while len(decoder.sequence) < end:
             # The target's own token takes one place of those left.
             room = end - len(decoder.sequence) - 1
-            if auto is None:
-                event = decoder.round(min(k, room))
-            elif wanted := min(auto.next_k(), room):
-                event = decoder.round(wanted)
+            wanted = min(auto.next_k() if auto else k, room)
+            event = decoder.round(wanted) if wanted else decoder.step()
+            if auto and wanted:
                 auto.learn(len(event.proposed), event.accepted)
-            else:
-                event = decoder.step()
             yield event
             if event.tokens[-1] in stops:
                 return

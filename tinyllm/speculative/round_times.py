@@ -33,6 +33,7 @@ class RoundTime:
     """One round of k proposals; times in steps, the plain token decoded just before it."""
 
     k: int
+    answered: bool  # all proposals are the drafter's; else it had fewer
     kept_all: bool
     step_seconds: float
     step_call: float  # the target's share of the plain token
@@ -93,7 +94,7 @@ def costs_of(times: Iterable[RoundTime]) -> Costs:
     for time in times:
         by_k.setdefault(time.k, []).append(time)
     everything = list(chain.from_iterable(by_k.values()))
-    drafting = {k: median(time.drafting for time in some) for k, some in by_k.items()}
+    drafting = _drafting(everything)
     rest = {k: median(time.rest for time in some) for k, some in by_k.items()}
     verifying = {k + 1: median(time.verifying for time in some) for k, some in by_k.items()}
     start, c = _line(drafting)
@@ -105,10 +106,23 @@ def costs_of(times: Iterable[RoundTime]) -> Costs:
     return Costs(
         c=c,
         verification={1: median(time.step_call for time in everything)} | verifying,
-        per_round=start + per_round + feeding[False],
+        asking=start + feeding[False],
+        per_round=per_round,
         per_proposal=per_proposal,
         catch_up=max(0.0, feeding[True] - feeding[False]),
     )
+
+
+def _drafting(times: Sequence[RoundTime]) -> dict[int, float]:
+    """Medians by k; of rounds whose proposals are all the drafter's, where there are enough."""
+    answered: dict[int, list[float]] = {}
+    asked: dict[int, list[float]] = {}
+    for time in times:
+        asked.setdefault(time.k, []).append(time.drafting)
+        if time.answered:
+            answered.setdefault(time.k, []).append(time.drafting)
+    chosen = answered if len(answered) > 1 else asked
+    return {k: median(some) for k, some in sorted(chosen.items())}
 
 
 def _line(points: Mapping[int, float]) -> tuple[float, float]:
@@ -162,12 +176,14 @@ class _Rehearsal:
             self.begin()
         step, step_call = self._plain_token()
         draft, target, clock = self._draft, self._target, self._clock
+        draft.answered = True
         draft.drafting = draft.feeding = draft.padding = target.seconds = 0.0
         start = clock()
         event = self._decoder.round(k)
         total = clock() - start - draft.padding
         return RoundTime(
             k=k,
+            answered=draft.answered,
             kept_all=event.accepted == k,
             step_seconds=step,
             step_call=step_call / step,
@@ -232,6 +248,7 @@ class _TimedDraft:
         self._draft = draft
         self._certain = np.eye(vocab_size)[0]
         self._clock = clock
+        self.answered = True
         self.drafting = self.feeding = self.padding = 0.0
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
@@ -241,6 +258,7 @@ class _TimedDraft:
         end = self._clock()
         self.drafting += end - start
         missing = k - len(proposal.tokens)
+        self.answered = not missing
         proposal = Proposal(proposal.tokens + [0] * missing, proposal.q + [self._certain] * missing)
         self.padding += self._clock() - end
         return proposal

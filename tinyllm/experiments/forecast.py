@@ -1,0 +1,132 @@
+"""bench forecast: what a pair will win at every k, said beforehand, and what it wins.
+
+Forecast: what calls and the loop cost here (speculative/round_times.py) and how often the drafter
+is right along the target's own texts (speculative/profile.py). Beside it the same prompts
+decoded speculatively, in turn with plain decoding, and the ideal in which checking costs one step.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from tinyllm.experiments.forecast_record import (
+    KS,
+    Calibration,
+    ForecastRecord,
+    ForecastRow,
+    Foreseen,
+    K,
+    Measured,
+)
+from tinyllm.experiments.prompts import validation_prompts
+from tinyllm.experiments.settings import RANGES, RunConfig
+from tinyllm.experiments.timing import timed
+from tinyllm.generation import generate
+from tinyllm.loading import shipped_models
+from tinyllm.model import Transformer
+from tinyllm.sampling import Sampling
+from tinyllm.speculative import AUTO, Counters, Drafter, speculate
+from tinyllm.speculative.profile import profile
+from tinyllm.speculative.round_times import Clock, round_times
+
+REPEATS = 3  # times through the prompts
+TURNS = 2  # rounds of each k behind each prompt, for the costs
+WATCHED: tuple[K, ...] = (*KS, "auto")
+SETTINGS = RunConfig(tokens=96)
+
+_DRAFT_OF = {"target": "draft", "base": "base-draft"}
+
+
+def shipped_pairs() -> list[tuple[str, str]]:
+    """Names of target and drafter: every target that has a draft here, with it and with n-grams."""
+    here = set(shipped_models())
+    targets = [name for name, draft in _DRAFT_OF.items() if {name, draft} <= here]
+    return [(name, drafter) for name in targets for drafter in (_DRAFT_OF[name], "ngram")]
+
+
+def watch(
+    config: RunConfig,
+    target: Transformer,
+    drafter: Drafter | Transformer,
+    prompts: Sequence[str] | None = None,
+    repeats: int = REPEATS,
+    ks: Sequence[K] = WATCHED,
+    clock: Clock = perf_counter,
+) -> Iterator[Calibration | Foreseen | Measured]:
+    """A prompt at a time: its plain text, costs behind it, the profile along it, every k.
+
+    So all that is compared is taken in turn, and a machine that slows down slows all of it. Of
+    `config` tokens, sampling, seed and KV dtype count.
+    """
+    record = ForecastRecord()
+    for repeat in range(repeats):
+        seed = (config.seed + repeat) % (int(RANGES["seed"][1]) + 1)
+        settings = config.with_(seed=seed).run_settings
+        for prompt in prompts or validation_prompts():
+            plain = list(timed(partial(generate, target, prompt, **settings), clock))
+            seconds = sum(waited for _, waited in plain)
+            calibration = _calibrated(target, drafter, prompt, settings, plain[0][1], clock)
+            record.take(calibration)
+            yield calibration
+            yield _foreseen(target, drafter, prompt, [token.id for token, _ in plain], settings)
+            for k in ks:
+                costs = record.costs if k == AUTO else None
+                begin = partial(speculate, target, drafter, prompt, k=k, costs=costs, **settings)
+                rounds = list(timed(begin, clock))
+                counters = Counters.of(event for event, _ in rounds)
+                yield Measured(k, seconds, sum(waited for _, waited in rounds), counters)
+
+
+def rows(
+    target: Transformer,
+    drafter: Drafter | Transformer,
+    drafter_name: str,
+    config: RunConfig = SETTINGS,
+    prompts: Sequence[str] | None = None,
+    repeats: int = REPEATS,
+    clock: Clock = perf_counter,
+) -> list[ForecastRow]:
+    """The finished rows of a pair."""
+    record = ForecastRecord()
+    for event in watch(config, target, drafter, prompts, repeats, clock=clock):
+        record.take(event)
+    return record.rows(target.name, drafter_name, config.temperature)
+
+
+def _calibrated(
+    target: Transformer,
+    drafter: Drafter | Transformer,
+    prompt: str,
+    settings: dict[str, Any],
+    first: float,
+    clock: Clock,
+) -> Calibration:
+    """A few rounds of each k behind a prompt; `first` seconds brought plain decoding's first."""
+    sampling = _sampling(settings)
+    seed, kv_dtype = settings["seed"], settings["kv_dtype"]
+    times = tuple(
+        round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
+    )
+    begin = clock()
+    speculate(target, drafter, prompt, **settings)  # feeds the prompt, and makes no round yet
+    start = clock() - begin
+    step = median(time.step_seconds for time in times)
+    return Calibration(times, first / step, start / step)
+
+
+def _foreseen(
+    target: Transformer,
+    drafter: Drafter | Transformer,
+    prompt: str,
+    text: Sequence[int],
+    settings: dict[str, Any],
+) -> Foreseen:
+    """The drafter's profile along a text that plain decoding made."""
+    found = profile(target, drafter, prompt, text, _sampling(settings), settings["kv_dtype"])
+    return Foreseen({k: found.run(k) for k in KS})
+
+
+def _sampling(settings: dict[str, Any]) -> Sampling:
+    return Sampling(settings["temperature"], settings["top_k"], settings["top_p"])
