@@ -99,12 +99,18 @@ class Transformer:
         return shallow
 
     def forward(
-        self, tokens: Sequence[int], cache: KVCache | None = None, rows: int | None = None
+        self,
+        tokens: Sequence[int],
+        cache: KVCache | None = None,
+        rows: int | None = None,
+        hidden: list[Array] | None = None,
     ) -> Array:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
-        start at position 0. Raises TokenError for no token or what is no token id,
+        start at position 0. `hidden`, when given, receives what the logits are made of: the rows
+        of the residual stream behind the last layer, normalised, as pieces (n, C + 1) that
+        together have `rows` rows. Raises TokenError for no token or what is no token id,
         CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
         0..T or another model's cache, CacheRangeError for a key or value beyond what the cache's
         dtype can hold; the cache then is unchanged.
@@ -137,7 +143,7 @@ class Transformer:
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             for last in _pieces(start, silent, n_new, cache.call_ends):
-                piece = self._run(tokens[first:last], start + first, cache, last > silent)
+                piece = self._run(tokens[first:last], start + first, cache, last > silent, hidden)
                 if last > silent:
                     logits.append(piece)
                 first = last
@@ -171,7 +177,14 @@ class Transformer:
                 f'{self.dtype.name}: load it with dtype="float64", or train it anew'
             )
 
-    def _run(self, tokens: Sequence[int], start: int, cache: KVCache, wants_logits: bool) -> Array:
+    def _run(
+        self,
+        tokens: Sequence[int],
+        start: int,
+        cache: KVCache,
+        wants_logits: bool,
+        hidden: list[Array] | None,
+    ) -> Array:
         """Tokens from position `start` through all layers, by the path for their number.
 
         -> (T, V); without wants_logits the last layer ends at its keys and values, and what is
@@ -191,7 +204,10 @@ class Transformer:
             layer(block, x, start, keys, values, block is last)
         if last is not None:
             return x
-        return product(normalise(x)).reshape(len(tokens), -1)
+        final = normalise(x)
+        if hidden is not None:
+            hidden.append(final.reshape(len(tokens), -1))
+        return product(final).reshape(len(tokens), -1)
 
     def _layer_row(
         self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
