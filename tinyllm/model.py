@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tinyllm import calibration
 from tinyllm.attention import attend_row, attend_rows
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
@@ -26,9 +27,9 @@ from tinyllm.folding import FoldedBlock, FoldedWeights, fold
 from tinyllm.layers import (
     Array,
     Constants,
-    chunk_bytes_for,
     normalise_row,
     normalise_rows,
+    path_of,
     place_heads,
     rotary_turns,
     scaled_gelu,
@@ -55,8 +56,8 @@ class Transformer:
         """Weights by their family's names, see ModelConfig.weight_shapes, or already folded.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
-        see layers.Weight: 0 makes none, None takes what suits the model's size. The tokenizer is
-        of characters where none is given.
+        see layers.Weight: 0 makes none, None takes what suits the model and this
+        machine. The tokenizer is of characters where none is given.
         """
         self.config = config
         self.name = name
@@ -64,7 +65,7 @@ class Transformer:
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
         if not isinstance(weights, FoldedWeights):
             if chunk_bytes is None:
-                chunk_bytes = chunk_bytes_for(config.n_parameters * self.dtype.itemsize)
+                chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
             weights = fold(weights, config, self.dtype, chunk_bytes)
         self._weights = weights
         self._constants = Constants.of(self.dtype, config.context_length)
@@ -97,6 +98,10 @@ class Transformer:
         shallow.name = f"{self.name}'s first {n} of {self.config.n_layer} layers"
         shallow._weights = replace(self._weights, blocks=self._weights.blocks[:n])
         return shallow
+
+    def path(self, n_rows: int) -> str:
+        """The path that the widest product of a layer takes for n_rows rows, in words."""
+        return path_of(self._weights.blocks[0].up, n_rows)
 
     def forward(
         self,

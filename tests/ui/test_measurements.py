@@ -59,7 +59,7 @@ def test_what_a_sample_says() -> None:
 
 def costs() -> tuple[CallCost, ...]:
     def cost(role: str, tokens: int, steps: float) -> CallCost:
-        return CallCost(role, role, tokens, Spread.of([steps]), Spread.of([steps]))
+        return CallCost(role, role, tokens, "one row", Spread.of([steps]), Spread.of([steps]))
 
     widths = (1, 2, 3, 4, 5, 7, 9, 17)
     return (*(cost("target", n, 1 + (n - 1) / 8) for n in widths), cost("draft", 1, 0.25))

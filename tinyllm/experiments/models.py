@@ -25,11 +25,11 @@ TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 # For a model that was taught to answer: the second and third have much to copy.
 QUESTIONS = {
     "explain": "Explain in three sentences what a cache is, and why computers have one.",
-    "rewrite": "Rewrite this function with the name total instead of s, and change nothing "
-    "else:\n\ndef mean(values):\n    s = 0\n    for value in values:\n        s += value\n"
-    "    return s / len(values)\n",
-    "continue code": "Continue this code with the methods multiply and divide, in the same style:"
-    "\n\nclass Calculator:\n    def add(self, left, right):\n"
+    "rewrite": "Correct the mistakes in this text and write it again:\n\nThe quick brown fox jump "
+    "over the lazy dog. Every morning the fox wait for the dog by the old river, and every morning "
+    "the dog sleep.",
+    "continue code": "Here is a class. Write the whole class again, and add the method multiply at "
+    "its end:\n\nclass Calculator:\n    def add(self, left, right):\n"
     "        result = left + right\n        return result\n\n"
     "    def subtract(self, left, right):\n        result = left - right\n"
     "        return result\n",

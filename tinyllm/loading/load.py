@@ -12,10 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
+from tinyllm import calibration
 from tinyllm.config import ModelConfig
 from tinyllm.errors import ConfigError, MissingPackageError, WeightsError
 from tinyllm.folding import FoldedWeights, folded_bytes, folding
-from tinyllm.layers import Array, chunk_bytes_for
+from tinyllm.layers import Array
 from tinyllm.loading.names import find_model
 from tinyllm.loading.safetensors import SafetensorsWeights
 from tinyllm.machine import available_memory
@@ -81,7 +82,7 @@ def loading(name: str | Path, dtype: str = "float32") -> Iterator[Progress | Loa
         tokenizer = _tokenizer(path, config)
         file = SafetensorsWeights(path)
     kind = compute_dtype(dtype)
-    chunk_bytes = chunk_bytes_for(config.n_parameters * kind.itemsize)
+    chunk_bytes = calibration.chunk_bytes(config.n_parameters * kind.itemsize)
     shown = path.name if path.is_dir() and str(name) == str(path) else Path(name).name
     needed = folded_bytes(config, kind, chunk_bytes)
     _refuse_what_does_not_fit(shown, needed)
