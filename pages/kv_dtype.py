@@ -8,6 +8,7 @@ from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
 from tinyllm.experiments import memory, outliers
 from tinyllm.experiments.kv_dtype import (
+    LARGE,
     TOKENS,
     FormatRecord,
     extent_for,
@@ -15,6 +16,7 @@ from tinyllm.experiments.kv_dtype import (
     texts,
     watch,
 )
+from tinyllm.experiments.models import is_large
 from tinyllm.experiments.outliers import OutlierRow
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
@@ -71,7 +73,7 @@ def large_channel() -> list[OutlierRow]:
     kept = state.store("outliers")
     rows: list[OutlierRow] | None = kept.get(config.target)
     if rows is None:
-        with state.turn():
+        with st.spinner(_("Looking at the model's keys ...")), state.turn():
             rows = list(outliers.rows(target))
         kept.put(config.target, rows)
     return rows
@@ -90,6 +92,8 @@ shape = target.config
 state.ticking(show, play)
 if not play.running:
     layout.timing(play, extent_for(target).turns)
+if extent_for(target) == LARGE:
+    st.caption(formats.less_is_measured(LARGE))
 controls.try_this(
     {
         _("Four bits: int4"): RunConfig(kv_dtype="int4"),
@@ -99,11 +103,14 @@ controls.try_this(
     },
 )
 
-rows = large_channel()
 st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-figure = drawn.figure(rows, config.kv_dtype)
-plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
-st.markdown(drawn.notice(rows, config.kv_dtype))
+rows = [] if is_large(shape) and play.running else large_channel()
+if rows:
+    figure = drawn.figure(rows, config.kv_dtype)
+    plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
+    st.markdown(drawn.notice(rows, config.kv_dtype))
+else:
+    st.caption(_("Looked at when the formats are measured."))
 
 size = memory.cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(
