@@ -156,6 +156,7 @@ class GgufWeights(Mapping[str, Array]):
         data["tie_word_embeddings"] = "output.weight" not in tensors
         if not gpt2:
             data["attention_bias"] = "blk.0.attn_output.bias" in tensors
+            data["mlp_bias"] = "blk.0.ffn_down.bias" in tensors
         embedding = tensors.get("token_embd.weight")
         if embedding is None:
             raise WeightsError(f"{self.path} lacks token_embd.weight")
