@@ -5,11 +5,12 @@ is right along the target's own texts (speculative/profile.py). Beside it the sa
 decoded speculatively, in turn with plain decoding, and the ideal in which checking costs one step.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from tinyllm.experiments.forecast_record import (
     KS,
@@ -21,7 +22,7 @@ from tinyllm.experiments.forecast_record import (
     Measured,
 )
 from tinyllm.experiments.prompts import validation_prompts
-from tinyllm.experiments.settings import RANGES, RunConfig
+from tinyllm.experiments.settings import RANGES, RunConfig, Settings
 from tinyllm.experiments.timing import timed
 from tinyllm.generation import generate
 from tinyllm.loading import shipped_models
@@ -44,6 +45,34 @@ def shipped_pairs() -> list[tuple[str, str]]:
     here = set(shipped_models())
     targets = [name for name, draft in _DRAFT_OF.items() if {name, draft} <= here]
     return [(name, drafter) for name in targets for drafter in (_DRAFT_OF[name], "ngram")]
+
+
+def _pair_name(target: str, drafter: str) -> str:
+    return f"{target} + {drafter}"
+
+
+_RANGED = ("temperature", "tokens", "seed", "top_k", "top_p")
+PAIRS = {_pair_name(*pair): pair for pair in shipped_pairs()}
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastSettings(Settings):
+    """What a visitor chooses of a forecast that is measured here."""
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {name: RANGES[name] for name in _RANGED}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"pair": tuple(PAIRS)}
+
+    pair: str = next(iter(PAIRS), "")
+    temperature: float = 0.7
+    tokens: int = 96
+    seed: int = 0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @property
+    def run(self) -> RunConfig:
+        """Of every prompt."""
+        return SETTINGS.with_(**{name: getattr(self, name) for name in self.ranges})
 
 
 def watch(

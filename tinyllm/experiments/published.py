@@ -69,12 +69,12 @@ def rows() -> Iterator[PublishedRow]:
 
 
 def _table_1() -> Iterator[PublishedRow]:
+    source = f"{LEVIATHAN}, Table 1"
     for alpha, k, operations, speed in TABLE_1:
         given = f"α {alpha}, k {k}, c 0"
-        value = theory.operations_factor(float(alpha), k)
-        yield _exact(f"{LEVIATHAN}, Table 1", f"operations, {given}", operations, value)
-        value = theory.improvement(float(alpha), k, 0)
-        yield _exact(f"{LEVIATHAN}, Table 1", f"speed-up, {given}", speed, value)
+        factor = theory.operations_factor(float(alpha), k)
+        yield _exact(source, f"operations, {given}", operations, factor)
+        yield _exact(source, f"speed-up, {given}", speed, theory.improvement(float(alpha), k, 0))
 
 
 def _table_4() -> Iterator[PublishedRow]:

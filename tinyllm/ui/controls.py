@@ -24,7 +24,7 @@ _ROW_HEIGHT = 68  # the least that Streamlit gives a text area
 _PRESSED = "_pressed_run"
 
 
-def _wrong_parameters(kind: type[Settings], names: Sequence[str]) -> dict[str, str]:
+def wrong_parameters(kind: type[Settings], names: Sequence[str]) -> dict[str, str]:
     """What is wrong with URL parameters of this page, by field; ask before the widgets drop them.
 
     One prompt is left alone: its text is the visitor's, and the page says what is wrong with it.
@@ -61,7 +61,7 @@ def control_row(
     # Always there, filled or not: an element that comes and goes would remount what follows.
     messages = st.container()
     values: dict[str, Any] = dict(fixed)
-    wrong = _wrong_parameters(kind, [*main, *more])
+    wrong = wrong_parameters(kind, [*main, *more])
     popover = [1.5] if more else []
     widths = [*(_WIDTHS.get(name, 2.1) for name in main), *popover, 0.9 if at_once else 1.85]
     columns = st.columns(widths, vertical_alignment="bottom")
