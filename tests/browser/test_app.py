@@ -22,6 +22,7 @@ PAGES = (
     "speculative",
     "exactness",
     "sweep",
+    "drafters",
     "guide",
     "article",
     "pitfalls",

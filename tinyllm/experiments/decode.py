@@ -68,13 +68,13 @@ def speed(
     fed = target.tokenizer.encode(validation_text()[: max(CACHED, PREFILL) + 16])
     cases = {
         "plain step": _plain(target, weights, fed, CACHED, 1),
-        "step": _engine(target, fed, CACHED, 1),
-        "2 rows": _engine(target, fed, CACHED, 2),
-        "5 rows": _engine(target, fed, CACHED, 5),
-        "9 rows": _engine(target, fed, CACHED, 9),
-        "draft step": _engine(draft, fed, CACHED, 1),
+        "step": engine_call(target, fed, CACHED, 1),
+        "2 rows": engine_call(target, fed, CACHED, 2),
+        "5 rows": engine_call(target, fed, CACHED, 5),
+        "9 rows": engine_call(target, fed, CACHED, 9),
+        "draft step": engine_call(draft, fed, CACHED, 1),
         "plain prefill": _plain(target, weights, fed, 0, PREFILL),
-        "prefill": _engine(target, fed, 0, PREFILL),
+        "prefill": engine_call(target, fed, 0, PREFILL),
     }
     seconds = in_turn(cases, turns, warm_up=1)
     for name, times in seconds.items():
@@ -114,7 +114,7 @@ def equality(model: Transformer) -> Equality:
     return Equality(cached == uncached, tuple(differences))
 
 
-def _engine(model: Transformer, fed: list[int], cached: int, rows: int) -> Case:
+def engine_call(model: Transformer, fed: list[int], cached: int, rows: int) -> Case:
     """A call with `rows` new tokens behind `cached` ones, and the rewind that undoes it."""
     cache = model.new_cache()
     if cached:

@@ -115,7 +115,7 @@ TECHNIQUES = (
         ("slow_tokens", "low_acceptance"),
         _("What followed the same tokens earlier in the text is proposed; there is no draft."),
         _("Proposals in vain, unless the answer repeats its prompt, as in code and summaries."),
-        "speculative",
+        "drafters",
         _flags(
             '--speculative-config \'{"method": "ngram", "num_speculative_tokens": 4, '
             '"prompt_lookup_max": 4}\'',
@@ -131,7 +131,7 @@ TECHNIQUES = (
         ("slow_tokens", "low_acceptance"),
         _("EAGLE-3 or MTP heads read the target's hidden states, so more is accepted."),
         _("Somebody must have trained them for exactly this target."),
-        "speculative",
+        "drafters",
         _flags(
             '--speculative-config \'{"method": "eagle3", "model": "HEADS", '
             '"num_speculative_tokens": 3}\'',

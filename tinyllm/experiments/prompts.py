@@ -4,6 +4,8 @@ from pathlib import Path
 
 from tinyllm.errors import CorpusError
 
+# A text that goes on by repeating itself: what prompt lookup is made for.
+COPYING_PROMPT = 5 * "    def close(self):\n        self.file.close()\n\n"
 VALIDATION_TEXT = Path(__file__).parents[2] / "assets" / "texts" / "validation.txt"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tinyllm.cache import FirstLayers
 from tinyllm.errors import SettingError
 from tinyllm.sampling import Sampler
-from tinyllm.speculative.drafters.proposal import Proposal, RunShape, draw_in_turn
+from tinyllm.speculative.drafters.proposal import Footprint, Proposal, RunShape, draw_in_turn
 
 
 class EarlyExitDrafter:
@@ -34,6 +34,11 @@ class EarlyExitDraft:
         self.model = run.target.first_layers(half if layers is None else layers)
         self.cache = FirstLayers(run.cache, self.model.config)
         self._sampling = run.sampling
+
+    @property
+    def footprint(self) -> Footprint:
+        """Nothing of its own."""
+        return Footprint(0, self.cache.nbytes)
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """k draws, each fed back, from where the target's cache ends."""

@@ -7,7 +7,14 @@ there is none to copy the model speaks. Both learn of every round, so that neith
 from collections.abc import Sequence
 
 from tinyllm.sampling import Sampler
-from tinyllm.speculative.drafters.proposal import Draft, Drafter, Proposal, RunShape
+from tinyllm.speculative.drafters.proposal import (
+    Draft,
+    Drafter,
+    Footprint,
+    Proposal,
+    RunShape,
+    footprint_of,
+)
 
 
 class FallbackDrafter:
@@ -28,6 +35,11 @@ class FallbackDraft:
     def __init__(self, first: Draft, second: Draft) -> None:
         self.first = first
         self.second = second
+
+    @property
+    def footprint(self) -> Footprint:
+        """Of both."""
+        return footprint_of(self.first) + footprint_of(self.second)
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """Of one of the two. Which, only the committed sequence decides: so the law is kept."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tinyllm.errors import SettingError
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampler
-from tinyllm.speculative.drafters.proposal import Proposal, RunShape, draw_in_turn
+from tinyllm.speculative.drafters.proposal import Footprint, Proposal, RunShape, draw_in_turn
 
 
 class ModelDrafter:
@@ -41,6 +41,12 @@ class ModelDraft:
         self._agreed = 0  # how many of them are known to be committed
         self.cache = model.new_cache(kv_dtype, min(run.capacity, model.config.context_length))
         self.commit(prompt)
+
+    @property
+    def footprint(self) -> Footprint:
+        """The model's weights and its cache."""
+        config, itemsize = self._model.config, self._model.dtype.itemsize
+        return Footprint(config.n_parameters * itemsize, self.cache.nbytes)
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """k draws, each fed back; fewer where the draft model's own context ends."""

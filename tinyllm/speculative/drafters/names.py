@@ -14,7 +14,7 @@ DRAFTERS = ("draft", "ngram")  # the two that need nothing but the prompt and a 
 ALL_DRAFTERS = (*DRAFTERS, "draft-ngram", "early-exit")
 
 # Before a draft model, prompt lookup speaks only where it has much to go by.
-_SURE = NGramDrafter(longest=16, shortest=12)
+SURE = NGramDrafter(longest=16, shortest=12)
 
 
 def draft_of(target: str) -> str:
@@ -29,7 +29,7 @@ def named(
     if name == "ngram":
         return NGramDrafter()
     if name == "draft-ngram":
-        return FallbackDrafter(_SURE, ModelDrafter(load(draft_of(target))))
+        return FallbackDrafter(SURE, ModelDrafter(load(draft_of(target))))
     if name == "early-exit":
         return EarlyExitDrafter()
     return load(draft_of(target) if name == "draft" else name)

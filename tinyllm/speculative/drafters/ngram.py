@@ -1,12 +1,13 @@
 """Prompt lookup: the drafter without a model. It copies what followed the same tokens before."""
 
 from collections.abc import Sequence
+from sys import getsizeof
 
 import numpy as np
 
 from tinyllm.errors import SettingError
 from tinyllm.sampling import Distribution, Sampler
-from tinyllm.speculative.drafters.proposal import Proposal, RunShape
+from tinyllm.speculative.drafters.proposal import Footprint, Proposal, RunShape
 
 
 class NGramDrafter:
@@ -39,6 +40,12 @@ class NGramDraft:
         self._follower: dict[tuple[int, ...], int] = {}
         self._indexed = 1  # n-grams that end at or before this token have been seen
         self.commit(prompt)
+
+    @property
+    def footprint(self) -> Footprint:
+        """No weights; the index, as Python stores it."""
+        entries = sum(map(getsizeof, self._follower))
+        return Footprint(0, getsizeof(self._follower) + entries)
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """The tokens after the latest occurrence of the longest suffix, k or none.

@@ -33,8 +33,19 @@ class RunShape:
     cache: KVCache | None = None  # the target's
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes that a draft holds beside what the target holds anyway."""
+
+    weights: int = 0
+    state: int = 0  # its KV cache, or its index
+
+    def __add__(self, other: "Footprint") -> "Footprint":
+        return Footprint(self.weights + other.weights, self.state + other.state)
+
+
 class Draft(Protocol):
-    """The state of one run."""
+    """The state of one run. Those that ship also tell their `footprint`."""
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """At most k tokens to follow the committed sequence; none is allowed."""
@@ -48,6 +59,12 @@ class Drafter(Protocol):
 
     def start(self, prompt: Sequence[int], run: RunShape) -> Draft:
         """The state of one run, which has seen the prompt."""
+
+
+def footprint_of(draft: Draft) -> Footprint:
+    """What a draft holds; nothing for one that does not tell."""
+    found: Footprint = getattr(draft, "footprint", Footprint())
+    return found
 
 
 def draw_in_turn(
