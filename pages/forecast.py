@@ -7,11 +7,10 @@ from tinyllm.experiments import planner, published
 from tinyllm.experiments.forecast import (
     PAIRS,
     REPEATS,
-    ForecastRecord,
-    ForecastRow,
     ForecastSettings,
     watch,
 )
+from tinyllm.experiments.forecast_record import ForecastRecord, ForecastRow
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.rows import flat
 from tinyllm.speculative import Costs, named, theory

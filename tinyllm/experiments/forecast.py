@@ -12,6 +12,7 @@ from statistics import median
 from time import perf_counter
 from typing import Any, ClassVar
 
+from tinyllm.experiments.drafters import TARGETS
 from tinyllm.experiments.forecast_record import (
     KS,
     Calibration,
@@ -25,10 +26,10 @@ from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RANGES, RunConfig, Settings
 from tinyllm.experiments.timing import timed
 from tinyllm.generation import generate
-from tinyllm.loading import shipped_models
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import AUTO, Counters, Drafter, speculate
+from tinyllm.speculative.drafters import draft_of
 from tinyllm.speculative.profile import profile
 from tinyllm.speculative.round_times import Clock, round_times
 
@@ -37,22 +38,14 @@ TURNS = 2  # rounds of each k behind each prompt, for the costs
 WATCHED: tuple[K, ...] = (*KS, "auto")
 SETTINGS = RunConfig(tokens=96)
 
-_DRAFT_OF = {"target": "draft", "base": "base-draft"}
-
 
 def shipped_pairs() -> list[tuple[str, str]]:
-    """Names of target and drafter: every target that has a draft here, with it and with n-grams."""
-    here = set(shipped_models())
-    targets = [name for name, draft in _DRAFT_OF.items() if {name, draft} <= here]
-    return [(name, drafter) for name in targets for drafter in (_DRAFT_OF[name], "ngram")]
-
-
-def _pair_name(target: str, drafter: str) -> str:
-    return f"{target} + {drafter}"
+    """Names of target and drafter: every target whose draft is here, with it and with n-grams."""
+    return [(target, drafter) for target in TARGETS for drafter in (draft_of(target), "ngram")]
 
 
 _RANGED = ("temperature", "tokens", "seed", "top_k", "top_p")
-PAIRS = {_pair_name(*pair): pair for pair in shipped_pairs()}
+PAIRS = {f"{target} + {drafter}": (target, drafter) for target, drafter in shipped_pairs()}
 
 
 @dataclass(frozen=True, slots=True)

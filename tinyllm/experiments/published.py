@@ -63,9 +63,9 @@ def rows() -> Iterator[PublishedRow]:
         yield _exact("Eq. 1 rearranged", f"accepted / proposed, α 0.8, k {k}", share, value)
     yield from _schema()
     for k, *published in BLOCKS:
-        for rule, value in zip(RULES, published, strict=True):
+        for rule, kept in zip(RULES, published, strict=True):
             number = f"accepted a round by {rule}, p (1/3, 2/3), q (2/3, 1/3), k {k}"
-            yield _exact(SUN, number, value, expected_accepted(rule, k))
+            yield _exact(SUN, number, kept, expected_accepted(rule, k))
 
 
 def _table_1() -> Iterator[PublishedRow]:
