@@ -2,13 +2,13 @@
 
 import streamlit as st
 
+from tinyllm.attention import attend_row
 from tinyllm.experiments import attention_step
 from tinyllm.experiments.attention_step import TURNS
 from tinyllm.experiments.head_quality import variants
 from tinyllm.experiments.kv_heads import HeadsRecord, watch
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.layers import attend_row
 from tinyllm.training.uptraining import pool_heads
 from tinyllm.ui import controls, formulas, heads, layout, state
 from tinyllm.ui.navigation import ensure_entry

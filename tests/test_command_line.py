@@ -12,7 +12,7 @@ from tinyllm.__main__ import COMMANDS, main
 from tinyllm.experiments import decode
 from tinyllm.experiments.catalogue import EXPERIMENTS, Experiment
 from tinyllm.loading import MODELS, load_weights
-from tinyllm.speculative import ALL_DRAFTERS
+from tinyllm.speculative.drafters import available
 
 
 def test_generate_prints_the_prompt_and_its_continuation(capsys):
@@ -23,7 +23,7 @@ def test_generate_prints_the_prompt_and_its_continuation(capsys):
     assert printed.err == ""
 
 
-@pytest.mark.parametrize("drafter", ALL_DRAFTERS)
+@pytest.mark.parametrize("drafter", available("target"))
 def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafter):
     plain = ["generate", "--prompt", "def __init__(self, ", "--max-new-tokens", "40"]
     main(plain)

@@ -56,12 +56,11 @@ def test_a_damaged_file_is_refused(tmp_path, text):
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("model_type", "llama"),
+        ("model_type", "bert"),
         ("activation_function", "relu"),
-        ("tie_word_embeddings", True),
-        ("vocab_size", 50257),
+        ("tie_word_embeddings", "yes"),
         ("vocab_size", "96"),
-        ("layer_norm_epsilon", 1.0),
+        ("scale_attn_by_inverse_layer_idx", True),
     ],
 )
 def test_another_architecture_is_refused(key, value):

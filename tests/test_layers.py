@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from tinyllm.attention import attend_row, attend_rows, exponentials
 from tinyllm.config import NORM_EPS, PRESETS
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
@@ -11,9 +12,6 @@ from tinyllm.layers import (
     GELU_UNSCALE,
     Constants,
     Weight,
-    attend_row,
-    attend_rows,
-    exponentials,
     normalise_row,
     normalise_rows,
     path_of,

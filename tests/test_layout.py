@@ -21,8 +21,8 @@ ROOT = Path(__file__).parents[1]
 # "tinyllm" is the package's own __init__.py, "pages" is every page together with app.py.
 LEVELS = (
     ("errors", "machine", "quantities", "memory"),
-    ("config", "tokenizer"),
-    ("layers", "folding"),
+    ("config", "config_json", "tokenizer"),
+    ("layers", "attention", "stored", "folding", "untrained"),
     ("model", "cache", "sampling", "calibration"),
     ("prompt", "loading", "options"),
     ("generation", "speculative"),

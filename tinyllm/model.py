@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tinyllm.attention import attend_row, attend_rows
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
 from tinyllm.errors import (
@@ -25,20 +26,22 @@ from tinyllm.folding import FoldedBlock, fold
 from tinyllm.layers import (
     Array,
     Constants,
-    attend_row,
-    attend_rows,
     chunk_bytes_for,
     normalise_row,
     normalise_rows,
+    place_heads,
+    rotary_turns,
     scaled_gelu,
+    scaled_swiglu,
 )
 from tinyllm.tokenizer import CharTokenizer, Tokenizer, checked_ids
+from tinyllm.untrained import random_weights
 
 COMPUTE_DTYPES = ("float32", "float64")
 
 
 class Transformer:
-    """A decoder-only transformer of GPT-2's kind, for one sequence at a time."""
+    """A decoder-only transformer of GPT-2's or Llama's family, for one sequence at a time."""
 
     def __init__(
         self,
@@ -49,7 +52,7 @@ class Transformer:
         chunk_bytes: int | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Weights by their GPT-2 names, see ModelConfig.weight_shapes.
+        """Weights by their family's names, see ModelConfig.weight_shapes.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
         see layers.Weight: 0 makes none, None takes what suits the model's size. The tokenizer is
@@ -66,6 +69,13 @@ class Transformer:
         self._weights = fold(weights, config, self.dtype, chunk_bytes)
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
+        self._activate = scaled_gelu if config.activation == "gelu" else scaled_swiglu
+        self._head_eps = np.array(config.head_dim * config.norm_eps, self.dtype)
+        self._turns: Array | None = None  # (context, D / 2); None for learned positions
+        if config.positions == "rotary":
+            self._turns = rotary_turns(
+                config.head_dim, config.context_length, config.rope_theta, self.dtype
+            )
 
     def new_cache(self, dtype: str | None = None, capacity: int | None = None) -> DenseCache:
         """An empty KV cache for one sequence.
@@ -89,12 +99,18 @@ class Transformer:
         return shallow
 
     def forward(
-        self, tokens: Sequence[int], cache: KVCache | None = None, rows: int | None = None
+        self,
+        tokens: Sequence[int],
+        cache: KVCache | None = None,
+        rows: int | None = None,
+        hidden: list[Array] | None = None,
     ) -> Array:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
-        start at position 0. Raises TokenError for no token or what is no token id,
+        start at position 0. `hidden`, when given, receives what the logits are made of: the rows
+        of the residual stream behind the last layer, normalised, as pieces (n, C + 1) that
+        together have `rows` rows. Raises TokenError for no token or what is no token id,
         CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
         0..T or another model's cache, CacheRangeError for a key or value beyond what the cache's
         dtype can hold; the cache then is unchanged.
@@ -127,7 +143,7 @@ class Transformer:
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             for last in _pieces(start, silent, n_new, cache.call_ends):
-                piece = self._run(tokens[first:last], start + first, cache, last > silent)
+                piece = self._run(tokens[first:last], start + first, cache, last > silent, hidden)
                 if last > silent:
                     logits.append(piece)
                 first = last
@@ -161,7 +177,14 @@ class Transformer:
                 f'{self.dtype.name}: load it with dtype="float64", or train it anew'
             )
 
-    def _run(self, tokens: Sequence[int], start: int, cache: KVCache, wants_logits: bool) -> Array:
+    def _run(
+        self,
+        tokens: Sequence[int],
+        start: int,
+        cache: KVCache,
+        wants_logits: bool,
+        hidden: list[Array] | None,
+    ) -> Array:
         """Tokens from position `start` through all layers, by the path for their number.
 
         -> (T, V); without wants_logits the last layer ends at its keys and values, and what is
@@ -181,7 +204,10 @@ class Transformer:
             layer(block, x, start, keys, values, block is last)
         if last is not None:
             return x
-        return product(normalise(x)).reshape(len(tokens), -1)
+        final = normalise(x)
+        if hidden is not None:
+            hidden.append(final.reshape(len(tokens), -1))
+        return product(final).reshape(len(tokens), -1)
 
     def _layer_row(
         self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
@@ -191,6 +217,8 @@ class Transformer:
         stream = x[:-1]  # (C,); the last place of x belongs to the norms
         qkv = block.qkv.row(normalise_row(x))  # (C + 1,) -> ((H + 2G) D,)
         heads = qkv.reshape(-1, head_dim)  # (H + 2G, D)
+        if self._turns is not None:
+            place_heads(heads[:-n_kv_head], self._turns[start], block.head_gains, self._head_eps)
         keys.write_one(start, heads[n_head:-n_kv_head])
         values.write_one(start, heads[-n_kv_head:])
         if silent:
@@ -198,9 +226,12 @@ class Transformer:
         stop, constants = start + 1, self._constants
         mixed = attend_row(heads[:n_head], keys.read(stop), values.read(stop), constants.ones)
         stream += block.attention_out.row(mixed)
-        hidden = block.up.row(normalise_row(x))  # (C + 1,) -> (4C,)
-        stream += block.down.row(scaled_gelu(hidden, constants))
-        stream += block.down_bias
+        if block.attention_bias is not None:
+            stream += block.attention_bias
+        hidden = block.up.row(normalise_row(x))  # (C + 1,) -> (F,), with SwiGLU (2 F,)
+        stream += block.down.row(self._activate(hidden, constants))
+        if block.down_bias is not None:
+            stream += block.down_bias
 
     def _layer_rows(
         self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
@@ -211,6 +242,9 @@ class Transformer:
         stream = x[:, :-1]  # (T, C)
         qkv = block.qkv.rows(normalise_rows(x))  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
+        if self._turns is not None:
+            turns = self._turns[start:stop, None]
+            place_heads(heads[:, :-n_kv_head], turns, block.head_gains, self._head_eps)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
         if silent:
@@ -218,9 +252,12 @@ class Transformer:
         constants = self._constants
         mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
         stream += block.attention_out.rows(mixed)
-        hidden = block.up.rows(normalise_rows(x))  # (T, C + 1) -> (T, 4C)
-        stream += block.down.rows(scaled_gelu(hidden, constants))
-        stream += block.down_bias
+        if block.attention_bias is not None:
+            stream += block.attention_bias
+        hidden = block.up.rows(normalise_rows(x))  # (T, C + 1) -> (T, F), with SwiGLU (T, 2 F)
+        stream += block.down.rows(self._activate(hidden, constants))
+        if block.down_bias is not None:
+            stream += block.down_bias
 
 
 def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:
@@ -229,20 +266,6 @@ def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[
         return [silent, n_new] if 0 < silent < n_new else [n_new]
     inner = range(call_ends - start % call_ends, n_new, call_ends)
     return sorted({silent, n_new, *inner} - {0})
-
-
-def random_weights(config: ModelConfig, seed: int = 0) -> dict[str, Array]:
-    """Untrained weights: products and tables N(0, 0.02), gains 1, biases 0 (as GPT-2 starts)."""
-    rng = np.random.default_rng(seed)
-    weights: dict[str, Array] = {}
-    for name, shape in config.weight_shapes.items():
-        if name.endswith(".bias"):
-            weights[name] = np.zeros(shape, np.float32)
-        elif len(shape) == 1:
-            weights[name] = np.ones(shape, np.float32)
-        else:
-            weights[name] = rng.normal(0, 0.02, shape).astype(np.float32)
-    return weights
 
 
 def random_model(config: ModelConfig, seed: int = 0, dtype: str = "float32") -> Transformer:

@@ -19,13 +19,13 @@ from tinyllm.experiments.drafters import (
 from tinyllm.loading import shipped_models
 from tinyllm.model import Transformer, random_model
 from tinyllm.speculative import (
-    ALL_DRAFTERS,
     Counters,
     EarlyExitDrafter,
     ModelDrafter,
     NGramDrafter,
     speculate,
 )
+from tinyllm.speculative.drafters import available
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
 CONFIG = DraftersConfig(k=3, tokens=24, temperature=0.0, prompt="x = x = x = x = ")
@@ -97,7 +97,7 @@ def test_above_temperature_0_nothing_is_called_identical(model: Transformer) -> 
 def test_every_target_enters_with_every_drafter() -> None:
     assert "target" in TARGETS
     assert set(TARGETS) <= set(shipped_models())
-    assert tuple(entrants("target")) == ALL_DRAFTERS
+    assert tuple(entrants("target")) == available("target")
 
 
 def test_a_prompt_too_long_is_refused() -> None:

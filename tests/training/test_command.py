@@ -15,6 +15,8 @@ import pytest
 from tinyllm.__main__ import main
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.loading import load_model
+from tinyllm.speculative import speculate
+from tinyllm.speculative.drafters import load_heads
 from tinyllm.training import command as command_module
 from tinyllm.training import run as run_module
 from tinyllm.training.checkpoint import CHECKPOINT, load_parameters, save_model
@@ -273,3 +275,28 @@ def test_interrupt_saves_and_says_how_to_resume(text: Path, tmp_path: Path) -> N
     assert "--steps 3000" in said.splitlines()[-1]
     assert said.rstrip().endswith("--resume")
     assert (folder / CHECKPOINT).exists()
+
+
+def test_heads_are_trained_saved_and_draft_for_their_target(train, tmp_path: Path, capsys) -> None:
+    assert train("--medusa-of target --steps 2 --lr 0.002") == 0
+    folder = tmp_path / "out"
+    card = json.loads((folder / "card.json").read_text("utf-8"))
+    assert card["target"] == "target"
+    assert card["command"] == card["trainings"][-1]
+    assert "--medusa-of target" in card["command"]
+    assert "--preset" not in card["command"]
+    assert all(0 < kept < 1 for kept in card["acceptance"]["by_head"])
+    drafter = load_heads(folder)
+    assert len(drafter.heads) == len(card["acceptance"]["by_head"])
+    assert sum(head.nbytes for head in drafter.heads) == 4 * card["parameters"]
+    events = list(speculate(load_model("target"), drafter, SENTENCE, max_new_tokens=12))
+    assert sum(len(event.proposed) for event in events) > 0
+    capsys.readouterr()
+    assert train("--medusa-of target --steps 2") == 2
+    assert "holds heads already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["--resume", "--init-from target", "--optimiser muon"])
+def test_what_heads_do_not_know_is_refused(train, words: str, capsys) -> None:
+    assert train(f"--medusa-of target --steps 2 {words}") == 2
+    assert "--medusa-of trains new heads" in capsys.readouterr().err

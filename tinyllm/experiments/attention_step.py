@@ -11,10 +11,11 @@ from time import perf_counter
 
 import numpy as np
 
+from tinyllm.attention import attend_row
 from tinyllm.cache import DenseCache, new_cache
 from tinyllm.config import ModelConfig
 from tinyllm.experiments.timing import Spread
-from tinyllm.layers import Array, attend_row
+from tinyllm.layers import Array
 
 QUERY_HEADS, HEAD_DIM, CONTEXT = 8, 128, 4096  # the article's layer
 KV_HEADS = (8, 4, 2, 1)

@@ -17,7 +17,6 @@ from tinyllm.loading import load_model, shipped_models
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampler
 from tinyllm.speculative import (
-    ALL_DRAFTERS,
     RULES,
     Counters,
     Drafter,
@@ -30,6 +29,7 @@ from tinyllm.speculative.drafters import (
     Footprint,
     Proposal,
     RunShape,
+    available,
     draft_of,
     footprint_of,
 )
@@ -128,10 +128,13 @@ class ClockedDrafter:
         self.drafter = drafter
         self.seconds = 0.0  # in propose and commit, all runs together
         self.draft: Draft | None = None  # the latest
+        self.observe: Callable[..., None] | None = None
 
     def start(self, prompt: Sequence[int], run: RunShape) -> "ClockedDrafter":
         """Start the drafter; its prefill is not clocked."""
         self.draft = self.drafter.start(prompt, run)
+        # Shown on only where it is looked at: keeping hidden states is not free.
+        self.observe = getattr(self.draft, "observe", None)
         return self
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
@@ -151,9 +154,9 @@ class ClockedDrafter:
 
 
 def entrants(target: str, load: Callable[[str], Transformer] = load_model) -> dict[str, Drafter]:
-    """Every drafter of a target by its name."""
+    """Every drafter that ships for a target, by its name."""
     found = {}
-    for name in ALL_DRAFTERS:
+    for name in available(target):
         drafter = named(name, load, target)
         found[name] = ModelDrafter(drafter) if isinstance(drafter, Transformer) else drafter
     return found

@@ -10,7 +10,8 @@ from tinyllm.config import ModelConfig
 def matrix_flops(config: ModelConfig, new: int, held: int = 0, rows: int | None = None) -> int:
     """Operations for T = `new` tokens behind S = `held` cached ones.
 
-    2 T (L (2 C^2 + 2 C G D + 8 C^2) + V C) for the weights, and 4 L H D for every pair of a token
+    2 T (L (2 C H D + 2 C G D + 2 C F) + V C) for the weights, where F is the hidden width (with
+    SwiGLU 3 C F in place of 2 C F), and 4 L H D for every pair of a token
     and a position it sees, of which there are T S + T (T + 1) / 2.
 
     `rows` tells how many of the last tokens have logits, all by default. The engine lets the
@@ -18,12 +19,15 @@ def matrix_flops(config: ModelConfig, new: int, held: int = 0, rows: int | None 
     """
     silent = 0 if rows is None else new - rows
     width, kv_width = config.width, config.n_kv_head * config.head_dim
-    after_kv = 2 * width * width + 2 * width * config.hidden_width  # query, output and MLP
+    q_width = config.n_head * config.head_dim
+    mlp_products = 2 if config.activation == "gelu" else 3
+    # Query, output and MLP.
+    after_kv = 2 * width * q_width + mlp_products * width * config.hidden_width
     layer = 2 * width * kv_width + after_kv
     head = config.vocab_size * width
     weights = new * (config.n_layer * layer + head) - silent * (after_kv + head)
     pairs = config.n_layer * _pairs(new, held) - _pairs(silent, held)
-    return 2 * weights + 4 * width * pairs
+    return 2 * weights + 4 * q_width * pairs
 
 
 def _pairs(new: int, held: int) -> int:

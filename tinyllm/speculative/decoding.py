@@ -5,13 +5,14 @@ and a draft model's, hold the whole committed sequence but its last token; durin
 nothing is fed to a draft, which catches up when it is asked again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from tinyllm.errors import SettingError, whole_number
+from tinyllm.layers import Array
 from tinyllm.model import Transformer
 from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
@@ -140,6 +141,8 @@ class SpeculativeDecoder:
         self._judge = rule_named(verify)
         self._behind = False  # whether plain steps made tokens that the draft has not seen
         self._nothing: Distribution = np.empty((0, run.vocab_size))
+        # A draft may read the target's hidden states; for all others none are kept.
+        self._observe: Callable[[Array, int], None] | None = getattr(self.draft, "observe", None)
         if len(prompt) > 1:
             target.forward(prompt[:-1], self.cache, rows=0)
 
@@ -159,9 +162,10 @@ class SpeculativeDecoder:
         """A round without proposals, which the draft is not told of: what a token costs in
         plain decoding, and no more."""
         position = len(self.sequence)
-        p = self._sampling.distribution(self._target.forward(self.sequence[-1:], self.cache)[0])
+        p = self._sampling.distribution(self._call(self.sequence[-1:])[0])
         token = self._sampler.draw(p)
         self.sequence.append(token)
+        self._show(0)
         self._behind = True
         return Round(
             position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
@@ -170,7 +174,7 @@ class SpeculativeDecoder:
     def verify(self, proposed: list[int], q: Distribution) -> Round:
         """One target call on the proposals, and what it makes of them."""
         position = len(self.sequence)
-        logits = self._target.forward([self.sequence[-1], *proposed], self.cache)
+        logits = self._call([self.sequence[-1], *proposed])
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
         verdict = self._judge(proposed, p, q, self._stops, self._sampler)
         tokens = proposed[: verdict.accepted]
@@ -181,6 +185,7 @@ class SpeculativeDecoder:
             closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
             tokens.append(self._sampler.draw(verdict.law))
         self.sequence += tokens
+        self._show(verdict.accepted)
         # The call fed the last token and every proposal; what was rejected is forgotten.
         peak = self.cache.length
         self.cache.truncate(min(peak, len(self.sequence) - 1))
@@ -196,6 +201,18 @@ class SpeculativeDecoder:
             target_cache_peak=peak,
             target_cache_length=self.cache.length,
         )
+
+    def _call(self, tokens: list[int]) -> Array:
+        """The target's logits; its hidden states are kept where the draft reads them."""
+        self._hidden: list[Array] = []
+        hidden = None if self._observe is None else self._hidden
+        return self._target.forward(tokens, self.cache, hidden=hidden)
+
+    def _show(self, accepted: int) -> None:
+        """Show the draft the state that the sequence's last token was drawn from."""
+        if self._observe is not None:
+            state = np.concatenate(self._hidden)[accepted]
+            self._observe(state, len(self.sequence) - 1)
 
 
 def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[int], Distribution]:

@@ -229,11 +229,15 @@ class _TimedModel(Transformer):
         self._clock = clock
 
     def forward(
-        self, tokens: Sequence[int], cache: KVCache | None = None, rows: int | None = None
+        self,
+        tokens: Sequence[int],
+        cache: KVCache | None = None,
+        rows: int | None = None,
+        hidden: list[Array] | None = None,
     ) -> Array:
         """Of the model, timed."""
         start = self._clock()
-        logits = super().forward(tokens, cache, rows)
+        logits = super().forward(tokens, cache, rows, hidden)
         self.seconds += self._clock() - start
         return logits
 
@@ -246,6 +250,7 @@ class _TimedDraft:
 
     def __init__(self, draft: Draft, vocab_size: int, clock: Clock) -> None:
         self._draft = draft
+        self.observe = getattr(draft, "observe", None)
         self._certain = np.eye(vocab_size)[0]
         self._clock = clock
         self.answered = True

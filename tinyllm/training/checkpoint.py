@@ -30,7 +30,7 @@ def write_text(path: Path, text: str) -> None:
         beside.write_text(text, "utf-8")
 
 
-def _write_arrays(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, Array], metadata: dict[str, str]) -> None:
     """Write a safetensors file whole or not at all. CheckpointError when it cannot be."""
     try:
         with _beside(path) as beside:
@@ -62,7 +62,7 @@ def make_folder(folder: Path) -> None:
 def save_model(folder: Path, parameters: Parameters) -> None:
     """model.safetensors and config.json, which any part of tinyllm can load."""
     folder.mkdir(parents=True, exist_ok=True)
-    _write_arrays(folder / "model.safetensors", parameters.views, {"format": "np"})
+    write_arrays(folder / "model.safetensors", parameters.views, {"format": "np"})
     write_text(folder / "config.json", json.dumps(parameters.config.to_json(), indent=2) + "\n")
 
 
@@ -89,7 +89,7 @@ def save_checkpoint(
         "first_moment": trainer.optimiser.first,
         "second_moment": trainer.optimiser.second,
     }
-    _write_arrays(folder / CHECKPOINT, arrays, {"state": json.dumps(state)})
+    write_arrays(folder / CHECKPOINT, arrays, {"state": json.dumps(state)})
 
 
 def read_state(folder: Path) -> dict[str, Any]:

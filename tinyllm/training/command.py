@@ -5,6 +5,7 @@ import dataclasses
 import json
 import shlex
 from collections.abc import Callable
+from functools import partial
 
 from threadpoolctl import threadpool_limits
 
@@ -12,6 +13,7 @@ from tinyllm import options
 from tinyllm.config import PRESETS
 from tinyllm.errors import CorpusError, SettingError
 from tinyllm.loading import find_model
+from tinyllm.training import heads_run
 from tinyllm.training.card import model_card, trainings_of
 from tinyllm.training.checkpoint import load_parameters, read_state, write_text
 from tinyllm.training.corpus import Corpus, library_corpus, text_corpus
@@ -50,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--micro-batch", type=batch, default=TOKENS_AT_ONCE, help="of them at once (default 1024)")
     add("--optimiser", choices=list(OPTIMISERS), default="adamw", help="default adamw")
     add("--beta1", type=options.real(0, 0.999), default=0.9, help="momentum (default 0.9)")
+    add("--medusa-of", type=model, metavar="MODEL", help=f"heads that draft for it: {which}")
     add("--init-from", type=model, metavar="MODEL", help=f"begin with these weights: {which}")
     add("--distil-from", type=model, metavar="MODEL", help=f"learn its probabilities: {which}")
     add(
@@ -74,6 +77,8 @@ def run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
 
 
 def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    if arguments.medusa_of is not None:
+        return _run_heads(arguments, say)
     folder = arguments.out
     if not arguments.resume:
         refuse_used(folder)
@@ -94,6 +99,26 @@ def _run(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
     return 0
 
 
+def _run_heads(arguments: argparse.Namespace, say: Callable[[str], object]) -> int:
+    model_only = (arguments.resume, arguments.init_from, arguments.distil_from)
+    if any(model_only) or arguments.optimiser != "adamw":
+        raise SettingError(
+            "--medusa-of trains new heads, in minutes, on what MODEL itself says: leave out "
+            "--resume, --init-from, --distil-from and --optimiser"
+        )
+    folder, target = arguments.out, find_model(arguments.medusa_of)
+    heads_run.refuse_used(folder)
+    plan = heads_run.one_length(_plan(arguments))
+    job = heads_run.HeadsJob(target, plan, _corpus(arguments))
+    if arguments.steps is None:
+        speed = job.seconds_per_step()
+        steps = max(1, int(arguments.minutes * 60 / (speed * OVERHEAD)))
+        say(f"{speed * 1e3:.1f} ms a step: {steps} steps in {arguments.minutes:g} minutes")
+        job = dataclasses.replace(job, plan=dataclasses.replace(plan, steps=steps))
+    command = partial(command_line, arguments)
+    return heads_run.train(job, folder, command, trainings_of(target), say)
+
+
 def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], object]) -> None:
     command = command_line(arguments, work.job.plan.steps)
     card = model_card(work.job, work.trainer.parameters, command, work.seconds)
@@ -111,25 +136,7 @@ def _write_card(arguments: argparse.Namespace, work: Run, say: Callable[[str], o
 
 def _job(arguments: argparse.Namespace) -> Job:
     """The job that the arguments describe; its number of steps is provisional with --minutes."""
-    if arguments.steps is not None:
-        steps = arguments.steps
-    elif arguments.resume:
-        steps = int(read_state(arguments.out)["identity"]["plan"]["steps"])
-    elif arguments.minutes is None:
-        raise SettingError("give --minutes or --steps, or --resume to go on with a run")
-    else:
-        steps = 1000
-    config = PRESETS[arguments.preset]
-    plan = Plan(
-        steps=steps,
-        seed=arguments.seed,
-        peak_rate=arguments.lr,
-        decay=arguments.decay,
-        tokens_per_step=arguments.batch,
-        tokens_at_once=arguments.micro_batch,
-        optimiser=arguments.optimiser,
-        beta1=arguments.beta1,
-    )
+    config, plan = PRESETS[arguments.preset], _plan(arguments)
     if arguments.distil_from:
         plan = dataclasses.replace(
             plan, lengths=(config.context_length,), shares_first=(1.0,), shares_last=(1.0,)
@@ -149,6 +156,28 @@ def _job(arguments: argparse.Namespace) -> Job:
     )
 
 
+def _plan(arguments: argparse.Namespace) -> Plan:
+    """What the arguments say of the steps; 1,000 of them until --minutes have been measured."""
+    if arguments.steps is not None:
+        steps = arguments.steps
+    elif arguments.resume:
+        steps = int(read_state(arguments.out)["identity"]["plan"]["steps"])
+    elif arguments.minutes is None:
+        raise SettingError("give --minutes or --steps, or --resume to go on with a run")
+    else:
+        steps = 1000
+    return Plan(
+        steps=steps,
+        seed=arguments.seed,
+        peak_rate=arguments.lr,
+        decay=arguments.decay,
+        tokens_per_step=arguments.batch,
+        tokens_at_once=arguments.micro_batch,
+        optimiser=arguments.optimiser,
+        beta1=arguments.beta1,
+    )
+
+
 def _corpus(arguments: argparse.Namespace) -> Corpus:
     """The text to learn; what is wrong with it is told under the option's name."""
     if arguments.text is None:
@@ -161,7 +190,8 @@ def _corpus(arguments: argparse.Namespace) -> Corpus:
 
 def command_line(arguments: argparse.Namespace, steps: int) -> str:
     """The command that makes the same weights again: what was not left at its default."""
-    words = ["python -m tinyllm train", "--preset", arguments.preset, "--steps", str(steps)]
+    shape = [] if arguments.medusa_of else ["--preset", arguments.preset]
+    words = ["python -m tinyllm train", *shape, "--steps", str(steps)]
     parser = argparse.ArgumentParser(add_help=False)
     add_arguments(parser)
     said_already = {"preset", "steps", "minutes", "resume", "out"}

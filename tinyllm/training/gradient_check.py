@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tinyllm.training.parameters import Array, Parameters
+from tinyllm.training.parameters import Array, NamedVector
 
 STEP = 1e-3
 FLOOR = 1e-5  # derivatives smaller than this are compared as if they were this large
@@ -33,8 +33,8 @@ def difference(function: Callable[[], float], values: Array, index: int) -> floa
 
 def worst_errors(
     function: Callable[[], float],
-    parameters: Parameters,
-    gradients: Parameters,
+    parameters: NamedVector,
+    gradients: NamedVector,
     generator: np.random.Generator,
     entries: int = 48,
 ) -> dict[str, float]:

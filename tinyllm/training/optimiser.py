@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tinyllm.training.parameters import Array, Parameters
+from tinyllm.training.parameters import Array, NamedVector
 from tinyllm.training.schedule import Plan
 
 # Newton-Schulz: five times a X + b (X X') X + c (X X')^2 X, Jordan's coefficients.
@@ -21,7 +21,7 @@ _ADAM_SIZE = 0.2  # root mean square of a typical AdamW direction, Liu et al. se
 class AdamW:
     """First and second moments of every parameter, updated in place."""
 
-    def __init__(self, parameters: Parameters, plan: Plan) -> None:
+    def __init__(self, parameters: NamedVector, plan: Plan) -> None:
         self.parameters = parameters
         self.plan = plan
         self.first: Array = np.zeros_like(parameters.vector)
@@ -64,7 +64,7 @@ class AdamW:
 class Muon(AdamW):
     """AdamW for embeddings, head, gains and biases; Muon for the matrices of the blocks."""
 
-    def __init__(self, parameters: Parameters, plan: Plan) -> None:
+    def __init__(self, parameters: NamedVector, plan: Plan) -> None:
         super().__init__(parameters, plan)
         self._momenta = parameters.named(self.first)
         self._matrices = [

@@ -17,19 +17,21 @@ from tinyllm.errors import WeightsError
 Array = NDArray[Any]
 
 
-class Parameters:
-    """A vector of n_parameters numbers and views into it; also the shape of their gradients."""
+class NamedVector:
+    """Numbers in one vector, by the names and shapes of weights; also their gradients."""
 
-    def __init__(self, config: ModelConfig, dtype: DTypeLike = np.float32) -> None:
-        self.config = config
-        self.vector: Array = np.zeros(config.n_parameters, dtype)
+    def __init__(
+        self, shapes: Mapping[str, tuple[int, ...]], dtype: DTypeLike = np.float32
+    ) -> None:
+        self.shapes = shapes
+        self.vector: Array = np.zeros(sum(map(math.prod, shapes.values())), dtype)
         self.views = self.named(self.vector)
 
     def named(self, vector: Array) -> dict[str, Array]:
         """A view for each weight into another vector of the same numbers, such as a moment."""
         views: dict[str, Array] = {}
         start = 0
-        for name, shape in self.config.weight_shapes.items():
+        for name, shape in self.shapes.items():
             stop = start + math.prod(shape)
             views[name] = vector[start:stop].reshape(shape)
             start = stop
@@ -54,10 +56,18 @@ class Parameters:
 
     def matrix_mask(self) -> Array:
         """One for each number of a matrix, zero for gains and biases: (n_parameters,) float32."""
-        mask = Parameters(self.config, np.float32)
+        mask = NamedVector(self.shapes, np.float32)
         for view in mask.views.values():
             view[...] = float(view.ndim == 2)
         return mask.vector
+
+
+class Parameters(NamedVector):
+    """A model's n_parameters numbers."""
+
+    def __init__(self, config: ModelConfig, dtype: DTypeLike = np.float32) -> None:
+        super().__init__(config.weight_shapes, dtype)
+        self.config = config
 
 
 def initialise(config: ModelConfig, generator: np.random.Generator) -> Parameters:

@@ -22,6 +22,7 @@ NAMES = {
     "ngram": _("prompt lookup"),
     "draft-ngram": _("lookup, else draft"),
     "early-exit": _("first half of the layers"),
+    "heads": _("heads on the last state"),
 }
 COPYING = DraftersConfig(prompt=COPYING_PROMPT, temperature=0.0)
 _PANELS = ((0, 0.58), (0.66, 1))  # of the chart's width: speed, tokens per call

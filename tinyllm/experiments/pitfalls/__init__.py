@@ -7,6 +7,7 @@ are those of the article's own trials, the others were seen in real engines.
 
 from collections.abc import Iterator, Sequence
 
+from tinyllm.attention import causal_mask
 from tinyllm.cache import DenseCache
 from tinyllm.cache.block_table import BlockTable
 from tinyllm.cache.blocks import BlockPool
@@ -21,7 +22,6 @@ from tinyllm.experiments.pitfalls.record import (
     Seen,
     Texts,
 )
-from tinyllm.layers import causal_mask
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import SpeculativeDecoder, acceptance, verification

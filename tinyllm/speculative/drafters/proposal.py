@@ -45,7 +45,11 @@ class Footprint:
 
 
 class Draft(Protocol):
-    """The state of one run. Those that ship also tell their `footprint`."""
+    """The state of one run. Those that ship also tell their `footprint`.
+
+    One that has observe(hidden, position) is shown, after every call of the target, the hidden
+    state (C + 1,) from which the token at `position`, the last of the sequence, was drawn.
+    """
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """At most k tokens to follow the committed sequence; none is allowed."""
