@@ -19,10 +19,10 @@ def ticks(monkeypatch):
     now = [0.0]
     forward = Transformer.forward
 
-    def moving(model, tokens, cache=None, rows=None):
+    def moving(model, tokens, *more, **named):
         large = model.config.n_layer > 1
         now[0] += (STEP if large else DRAFT) + WIDER * (len(tokens) - 1)
-        return forward(model, tokens, cache, rows)
+        return forward(model, tokens, *more, **named)
 
     monkeypatch.setattr(Transformer, "forward", moving)
     return lambda: now[0]

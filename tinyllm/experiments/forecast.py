@@ -8,7 +8,6 @@ decoded speculatively, in turn with plain decoding, and the ideal in which check
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -128,14 +127,11 @@ def _calibrated(
     """A few rounds of each k behind a prompt; `first` seconds brought plain decoding's first."""
     sampling = _sampling(settings)
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
-    times = tuple(
-        round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
-    )
+    times, step = round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
     begin = clock()
     speculate(target, drafter, prompt, **settings)  # feeds the prompt, and makes no round yet
     start = clock() - begin
-    step = median(time.step_seconds for time in times)
-    return Calibration(times, first / step, start / step)
+    return Calibration(tuple(times), first / step, start / step)
 
 
 def _foreseen(

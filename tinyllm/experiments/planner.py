@@ -51,7 +51,7 @@ class PlanSettings(Settings):
     gpu: str = "H100 SXM 80GB"
     billions: float = 8.0  # parameters of the target
     cache_gib: float = 0.0  # KV cache that one sequence reads
-    batch: int = 1  # sequences decoded together
+    batch: int = 64  # sequences decoded together
 
     @property
     def roofline(self) -> Roofline:

@@ -22,7 +22,7 @@ from tinyllm.ui.figures import MARGIN, heading, line
 from tinyllm.ui.forecast import level
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_count, format_seconds
-from tinyllm.ui.widgets import BIND, choice, menu, slider
+from tinyllm.ui.widgets import BIND, choice, slider
 
 _FIELDS = tuple(PlanSettings.__dataclass_fields__)
 
@@ -49,7 +49,10 @@ def choose() -> PlanSettings:
         values["batch"] = slider("batch", _("Batch size"), 1, text, None, kind)
     with columns[5], st.popover(_("GPU, model"), width="stretch"):
         text = _("Those whose bandwidth and operations a public source gives.")
-        values["gpu"] = menu("gpu", _("GPU of the roofline"), text, kind)
+        names, usual = kind.choices["gpu"], kind.default("gpu")
+        values["gpu"] = st.selectbox(
+            _("GPU of the roofline"), names, names.index(usual), key="gpu", help=text, **BIND
+        )
         text = _("Of the target, in bfloat16; what one GPU cannot hold is divided among several.")
         values["billions"] = _real("billions", _("Parameters, billions"), text, 1.0)
         text = _("GiB of KV cache that one sequence reads in a step; 0 for short contexts.")
@@ -168,15 +171,15 @@ def finding(plan: PlanSettings, by_k: Sequence[KPlan], by_batch: Sequence[BatchP
         )
     elif lost is None:
         sentence = _(
-            "With {batch} sequences at once a call of {n} tokens costs {cost:.2f} steps: k = {k} "
+            "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "
             "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
-            "Up to {batches} sequences k = {k} is never slower than plain decoding."
+            "Up to a batch of {batches}, k = {k} is never slower than plain decoding."
         )
     else:
         sentence = _(
-            "With {batch} sequences at once a call of {n} tokens costs {cost:.2f} steps: k = {k} "
+            "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "
             "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
-            "The batch takes the win away: with {lost} sequences k = {k} is slower than plain."
+            "The batch takes the win away: at {lost}, k = {k} is slower than plain decoding."
         )
     return sentence.format(**words)
 
@@ -188,13 +191,13 @@ def basis(plan: PlanSettings) -> str | None:
     gpu, roofline = fast_gpus()[plan.gpu], plan.roofline
     step = roofline.seconds(plan.batch)
     return _(
-        "{gpu}: {bandwidth}/s and {operations} TFLOP/s in bfloat16 ({source}). {billions:g} "
+        "{gpu}: {bandwidth:.2f} TB/s and {operations} TFLOP/s in bfloat16 ({source}). {billions:g} "
         "billion parameters in {bytes_each} bytes each are {weights}; a step takes {step} at the "
         "least, {rate} tokens/s for each sequence. While the weights come, {free} tokens can be "
         "worked on. Attention's operations and the gaps between kernels are left out."
     ).format(
         gpu=plan.gpu,
-        bandwidth=format_bytes(gpu.bytes_per_second or 0),
+        bandwidth=(gpu.bytes_per_second or 0) / 1e12,
         operations=format_count((gpu.operations_per_second or 0) / 1e12),
         source=gpu.speed_source,
         billions=plan.billions,
