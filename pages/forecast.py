@@ -11,6 +11,7 @@ from tinyllm.experiments.forecast import (
     watch,
 )
 from tinyllm.experiments.forecast_record import ForecastRecord, ForecastRow
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.rows import flat
 from tinyllm.speculative import Costs, named, theory
@@ -21,7 +22,7 @@ from tinyllm.ui import planner as plans
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
-from tinyllm.ui.widgets import RUN_WIDGETS, menu
+from tinyllm.ui.widgets import Widgets, menu, run_widgets
 
 ensure_entry()
 PAGE = "forecast"
@@ -32,6 +33,11 @@ def pair() -> str:
     """A target and what drafts for it, of those that are here."""
     text = _("A target and its drafter: a trained model, or prompt lookup (ngram).")
     return str(menu("pair", _("Target and drafter"), text, ForecastSettings))
+
+
+def page_widgets(model: ModelChoice) -> Widgets:
+    """The page's controls by field."""
+    return {**run_widgets(model), "pair": pair}
 
 
 def begin(config: ForecastSettings) -> state.Play[ForecastRecord]:
@@ -64,7 +70,7 @@ play = controls.control_row(
     ("seed", "top_k", "top_p"),
     begin,
     kind=ForecastSettings,
-    widgets={**RUN_WIDGETS, "pair": pair},
+    widgets=page_widgets,
 )
 state.ticking(show, play)
 layout.timing(play, REPEATS * len(validation_prompts()))

@@ -9,6 +9,7 @@ from typing import Any
 
 import streamlit as st
 
+from tinyllm.experiments import models
 from tinyllm.experiments.planner import (
     BYTES_PER_PARAMETER,
     BatchPlan,
@@ -30,7 +31,7 @@ _FIELDS = tuple(PlanSettings.__dataclass_fields__)
 def choose() -> PlanSettings:
     """Draw the controls; what an address gets wrong is dropped and said."""
     messages = st.container()
-    wrong = controls.wrong_parameters(PlanSettings, _FIELDS)
+    wrong = controls.wrong_parameters(PlanSettings, _FIELDS, models.chosen(models.DEFAULT))
     kind = PlanSettings
     columns = st.columns([2.6, 2, 2, 2, 2, 1.5], vertical_alignment="bottom")
     with columns[0]:
