@@ -99,7 +99,7 @@ controls.try_this(
         _("Four bits: int4"): RunConfig(kv_dtype="int4"),
         _("A scale for every eight numbers: int4_g8"): RunConfig(kv_dtype="int4_g8"),
         _("Keys by channel: int4_channel"): RunConfig(kv_dtype="int4_channel"),
-        _("Eight bits, one KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
+        _("Eight bits: int8"): RunConfig(kv_dtype="int8"),
     },
 )
 

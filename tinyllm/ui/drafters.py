@@ -52,7 +52,7 @@ def page_widgets(model: ModelChoice) -> widgets.Widgets:
             "k", _("k, proposals a round"), 1, _("How many tokens a drafter proposes at most.")
         ),
     }
-    return {**widgets.run_widgets(model), **own}
+    return dict(widgets.run_widgets(model)) | own
 
 
 def figure(rows: Sequence[DrafterRow]) -> Figure:
