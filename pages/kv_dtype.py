@@ -6,7 +6,7 @@ from tinyllm.cache import Format
 from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
-from tinyllm.experiments import memory, outliers
+from tinyllm.experiments import memory
 from tinyllm.experiments.kv_dtype import (
     LARGE,
     TOKENS,
@@ -17,7 +17,6 @@ from tinyllm.experiments.kv_dtype import (
     watch,
 )
 from tinyllm.experiments.models import is_large
-from tinyllm.experiments.outliers import OutlierRow
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
@@ -68,17 +67,6 @@ def show() -> None:
         st.markdown(f":gray[:small[{formats.progress(record)}]]")
 
 
-def large_channel() -> list[OutlierRow]:
-    """The rows of the model in use, measured once."""
-    kept = state.store("outliers")
-    rows: list[OutlierRow] | None = kept.get(config.target)
-    if rows is None:
-        with st.spinner(_("Looking at the model's keys ...")), state.turn():
-            rows = list(outliers.rows(target))
-        kept.put(config.target, rows)
-    return rows
-
-
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
 play = controls.control_row(
     PAGE,
@@ -103,14 +91,7 @@ controls.try_this(
     },
 )
 
-st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-rows = [] if is_large(shape) and play.running else large_channel()
-if rows:
-    figure = drawn.figure(rows, config.kv_dtype)
-    plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
-    st.markdown(drawn.notice(rows, config.kv_dtype))
-else:
-    st.caption(_("Looked at when the formats are measured."))
+rows = drawn.section(target, config.kv_dtype, ready=not (is_large(shape) and play.running))
 
 size = memory.cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(
