@@ -8,9 +8,9 @@ from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
 from tinyllm.experiments import memory, outliers
 from tinyllm.experiments.kv_dtype import (
-    STEP_TURNS,
     TOKENS,
     FormatRecord,
+    extent_for,
     formats_table,
     texts,
     watch,
@@ -35,13 +35,13 @@ def begin(config: RunConfig) -> state.Play[FormatRecord]:
     only; the same settings again mean that Run was pressed, and everything is measured anew.
     """
     model = state.model(config.target)
-    measured = state.store(MEASURED).get(config.kv_heads)
+    measured = state.store(MEASURED).get(config.target)
     if measured is None:
         return state.Play(config, watch(config, model), FormatRecord())
     record = measured.result.restarted()
     if state.store(PAGE).get(config) is not None:
         return state.Play(config, watch(config, model), record)
-    play = state.Play(config, (texts(config, model) for _once in range(1)), record)
+    play = state.Play(config, texts(config, model), record)
     play.began = measured.began
     return play
 
@@ -50,7 +50,7 @@ def show() -> None:
     """Everything that moves: the two texts, chart, tiles, what to notice."""
     record = state.step(PAGE, play)
     if play.ended:
-        state.store(MEASURED).put(config.kv_heads, play)
+        state.store(MEASURED).put(config.target, play)
         state.store(PAGE).put(config, play)  # also one that ended before its first tick
     if record.texts is not None:
         st.html(formats.texts_html(record.texts, config.kv_dtype))
@@ -69,26 +69,27 @@ def show() -> None:
 def large_channel() -> list[OutlierRow]:
     """The rows of the model in use, measured once."""
     kept = state.store("outliers")
-    rows: list[OutlierRow] | None = kept.get(config.kv_heads)
+    rows: list[OutlierRow] | None = kept.get(config.target)
     if rows is None:
         with state.turn():
-            rows = list(outliers.rows(state.model(config.target)))
-        kept.put(config.kv_heads, rows)
+            rows = list(outliers.rows(target))
+        kept.put(config.target, rows)
     return rows
 
 
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
 play = controls.control_row(
     PAGE,
-    ("kv_dtype", "kv_heads"),
+    ("model", "kv_dtype", "kv_heads"),
     ("prompt", "temperature", "seed", "top_k", "top_p"),
     begin,
 )
 config = play.config
-shape = state.model(config.target).config
+target = state.model(config.target)
+shape = target.config
 state.ticking(show, play)
 if not play.running:
-    layout.timing(play, STEP_TURNS)
+    layout.timing(play, extent_for(target).turns)
 controls.try_this(
     {
         _("Four bits: int4"): RunConfig(kv_dtype="int4"),

@@ -12,6 +12,7 @@ from functools import partial
 
 import numpy as np
 
+from tinyllm import calibration
 from tinyllm.attention import Tree, attend_row, attend_rows, positions_of
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
@@ -20,9 +21,9 @@ from tinyllm.folding import FoldedBlock, fold
 from tinyllm.layers import (
     Array,
     Constants,
-    chunk_bytes_for,
     normalise_row,
     normalise_rows,
+    path_of,
     place_heads,
     rotary_turns,
     scaled_gelu,
@@ -50,8 +51,8 @@ class Transformer:
         """Weights by their family's names, see ModelConfig.weight_shapes.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
-        see layers.Weight: 0 makes none, None takes what suits the model's size. The tokenizer is
-        of characters where none is given.
+        see layers.Weight: 0 makes none, None takes what suits the model and this
+        machine. The tokenizer is of characters where none is given.
         """
         if dtype not in COMPUTE_DTYPES:
             raise SettingError(f"dtype {dtype!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
@@ -60,7 +61,7 @@ class Transformer:
         self.dtype = np.dtype(dtype)
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
         if chunk_bytes is None:
-            chunk_bytes = chunk_bytes_for(config.n_parameters * self.dtype.itemsize)
+            chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
         self._weights = fold(weights, config, self.dtype, chunk_bytes)
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
@@ -92,6 +93,10 @@ class Transformer:
         shallow.name = f"{self.name}'s first {n} of {self.config.n_layer} layers"
         shallow._weights = replace(self._weights, blocks=self._weights.blocks[:n])
         return shallow
+
+    def path(self, n_rows: int) -> str:
+        """The path that the widest product of a layer takes for n_rows rows, in words."""
+        return path_of(self._weights.blocks[0].up, n_rows)
 
     def forward(
         self,

@@ -9,9 +9,8 @@ from html import escape
 from math import log10
 from typing import Any
 
-from tinyllm.cache import format_of
 from tinyllm.config import ModelConfig
-from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts
+from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts, per_token
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, format_seconds
@@ -66,7 +65,7 @@ def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Fig
         }
     )
     top = max((row.loss_increase + row.loss_error for row in record.formats.values()), default=0)
-    widest = format_of(REFERENCE).bytes(shape, shape.context_length) / shape.context_length
+    widest = per_token(shape, REFERENCE)
     layout = {
         "margin": MARGIN,
         "hovermode": "closest",
@@ -183,7 +182,7 @@ def progress(record: FormatRecord) -> str:
     if now is None:
         return _("Measuring in turn ...")
     return _("Measuring {dtype}: {part} of {parts}.").format(
-        dtype=now.dtype, part=now.part + 1, parts=now.parts
+        dtype=now.name, part=now.part + 1, parts=now.parts
     )
 
 

@@ -18,10 +18,12 @@ from streamlit.delta_generator import DeltaGenerator
 from threadpoolctl import threadpool_limits
 
 import tinyllm
+from tinyllm.experiments.request import prompt_ids
 from tinyllm.experiments.settings import RunConfig, Settings
 from tinyllm.layers import Array
 from tinyllm.loading import MODELS, load_weights
 from tinyllm.model import Transformer
+from tinyllm.prompt import prompt_tokens
 from tinyllm.speculative import Drafter, named
 from tinyllm.ui.text import _
 
@@ -55,7 +57,7 @@ def stored_weights(name: str) -> dict[str, Array]:
 
 def drafter(config: RunConfig) -> Drafter | Transformer:
     """What proposes in a run."""
-    return named(config.drafter, model)
+    return named(config.drafter, model, config.target)
 
 
 class Store(Generic[Result]):
@@ -91,6 +93,16 @@ def store(name: str) -> Store[Any]:
 @st.cache_resource(show_spinner=False)
 def _turns() -> BoundedSemaphore:
     return BoundedSemaphore(1)
+
+
+def prepare(config: Settings, place: DeltaGenerator) -> None:
+    """Have the model of these settings in memory, and see that their prompt fits it.
+
+    Raises TinyllmError, naming what is wrong.
+    """
+    if isinstance(config, RunConfig) and not config.chosen_model.characters:
+        target = model(config.target)
+        prompt_tokens(prompt_ids(config.prompt, target), target, config.tokens)
 
 
 @contextmanager
