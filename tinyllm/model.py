@@ -17,7 +17,7 @@ from tinyllm.attention import Tree, attend_row, attend_rows, positions_of
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
 from tinyllm.errors import ContextOverflowError, SettingError, TokenError, whole_number
-from tinyllm.folding import FoldedBlock, fold
+from tinyllm.folding import FoldedBlock, FoldedWeights, fold
 from tinyllm.layers import (
     Array,
     Constants,
@@ -42,27 +42,27 @@ class Transformer:
     def __init__(
         self,
         config: ModelConfig,
-        weights: Mapping[str, Array],
+        weights: Mapping[str, Array] | FoldedWeights,
         dtype: str = "float32",
         name: str = "model",
         chunk_bytes: int | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Weights by their family's names, see ModelConfig.weight_shapes.
+        """Weights by their family's names, see ModelConfig.weight_shapes, or already folded.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
         see layers.Weight: 0 makes none, None takes what suits the model and this
         machine. The tokenizer is of characters where none is given.
         """
-        if dtype not in COMPUTE_DTYPES:
-            raise SettingError(f"dtype {dtype!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
         self.config = config
         self.name = name
-        self.dtype = np.dtype(dtype)
+        self.dtype = compute_dtype(dtype)
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
-        if chunk_bytes is None:
-            chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
-        self._weights = fold(weights, config, self.dtype, chunk_bytes)
+        if not isinstance(weights, FoldedWeights):
+            if chunk_bytes is None:
+                chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
+            weights = fold(weights, config, self.dtype, chunk_bytes)
+        self._weights = weights
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
         self._activate = scaled_gelu if config.activation == "gelu" else scaled_swiglu
@@ -258,6 +258,13 @@ class Transformer:
         stream += block.down.rows(self._activate(hidden, constants))
         if block.down_bias is not None:
             stream += block.down_bias
+
+
+def compute_dtype(name: str) -> np.dtype:
+    """One of COMPUTE_DTYPES as numpy's, else SettingError."""
+    if name not in COMPUTE_DTYPES:
+        raise SettingError(f"dtype {name!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
+    return np.dtype(name)
 
 
 def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:

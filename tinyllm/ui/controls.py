@@ -45,7 +45,7 @@ def _never(_config: Any) -> bool:
     return False
 
 
-def _wrong_parameters(
+def wrong_parameters(
     kind: type[Settings], names: Sequence[str], model: ModelChoice
 ) -> dict[str, str]:
     """What is wrong with URL parameters of this page, by field; ask before the widgets drop them.
@@ -90,13 +90,13 @@ def control_row(
     values: dict[str, Any] = dict(fixed)
     wrong: dict[str, str] = {}
     if "model" in main:
-        wrong = _wrong_parameters(kind, ["model"], models.chosen(models.DEFAULT))
+        wrong = wrong_parameters(kind, ["model"], models.chosen(models.DEFAULT))
         with columns[main.index("model")]:
             values["model"] = model_menu(prompt_of)
     model = models.chosen(values.get("model", models.DEFAULT))
     others = [field for field in main if field != "model"]
     if not st.session_state.pop(ADOPTED, False):
-        wrong |= _wrong_parameters(kind, [*others, *more], model)
+        wrong |= wrong_parameters(kind, [*others, *more], model)
     boxes = widgets(model)
     if "prompt" in main:  # where there is no room for sample prompts below it
         boxes = {**boxes, "prompt": partial(prompt_box, _ROW_HEIGHT, model, prompt_of(model))}
