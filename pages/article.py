@@ -37,7 +37,7 @@ layout.heading(_("Every figure of the article, measured again"))
 if state.store(PAGE).get(ReportConfig()) is None:
     state.store(PAGE).put(ReportConfig(), drawn.as_play(drawn.stored()))
 play = controls.control_row(
-    PAGE, ("experiment",), (), begin, kind=ReportConfig, widgets=drawn.WIDGETS
+    PAGE, ("experiment",), (), begin, kind=ReportConfig, widgets=drawn.page_widgets
 )
 config: ReportConfig = play.config
 state.ticking(show, play)

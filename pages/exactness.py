@@ -4,10 +4,10 @@ import streamlit as st
 
 from tinyllm.experiments.exactness import (
     CHECKPOINTS,
-    PREFIXES,
     DrawsRecord,
     chosen_laws,
     draws,
+    prefixes_for,
     speculative_draws,
 )
 from tinyllm.experiments.rows import flat
@@ -26,7 +26,7 @@ HEIGHT = 330
 
 def begin(config: RunConfig) -> state.Play[DrawsRecord]:
     """Draws to watch, a checkpoint at a time."""
-    laws = chosen_laws(config, state.model(config.target), state.model("draft"))
+    laws = chosen_laws(config, state.model(config.target), state.drafter(config))
     events = draws(laws, config.temperature, config.seed)
     return state.Play(config, events, DrawsRecord(laws))
 
@@ -57,21 +57,21 @@ def show() -> None:
 layout.heading(_("A drafter changes the speed, never the law of the output"))
 play = controls.control_row(
     PAGE,
-    ("prompt", "temperature"),
-    ("kv_heads", "seed", "top_k", "top_p"),
+    ("model", "prompt", "temperature"),
+    ("drafter", "kv_heads", "seed", "top_k", "top_p"),
     begin,
-    prompt=PREFIXES[1],
+    prompt_of=lambda model: prefixes_for(model)[1],
     tokens=8,
 )
 config, record = play.config, play.result
 state.ticking(show, play)
 layout.drawn(play, CHECKPOINTS[-1])
 controls.try_this(
-    {prefix.strip(): RunConfig(prompt=prefix) for prefix in PREFIXES}
-    | {
-        _("Only three symbols: top-k 3"): RunConfig(top_k=3),
-        _("A draft that is far off"): RunConfig(),
+    {
+        prefix.strip().splitlines()[0]: RunConfig(prompt=prefix)
+        for prefix in prefixes_for(config.chosen_model)
     }
+    | {_("Only three tokens: top-k 3"): RunConfig(top_k=3)}
 )
 layout.below(
     reading=_(

@@ -6,16 +6,17 @@ from tinyllm.cache import Format
 from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
-from tinyllm.experiments import memory, outliers
+from tinyllm.experiments import memory
 from tinyllm.experiments.kv_dtype import (
-    STEP_TURNS,
+    LARGE,
     TOKENS,
     FormatRecord,
+    extent_for,
     formats_table,
     texts,
     watch,
 )
-from tinyllm.experiments.outliers import OutlierRow
+from tinyllm.experiments.models import is_large
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
@@ -35,13 +36,13 @@ def begin(config: RunConfig) -> state.Play[FormatRecord]:
     only; the same settings again mean that Run was pressed, and everything is measured anew.
     """
     model = state.model(config.target)
-    measured = state.store(MEASURED).get(config.kv_heads)
+    measured = state.store(MEASURED).get(config.target)
     if measured is None:
         return state.Play(config, watch(config, model), FormatRecord())
     record = measured.result.restarted()
     if state.store(PAGE).get(config) is not None:
         return state.Play(config, watch(config, model), record)
-    play = state.Play(config, (texts(config, model) for _once in range(1)), record)
+    play = state.Play(config, texts(config, model), record)
     play.began = measured.began
     return play
 
@@ -50,7 +51,7 @@ def show() -> None:
     """Everything that moves: the two texts, chart, tiles, what to notice."""
     record = state.step(PAGE, play)
     if play.ended:
-        state.store(MEASURED).put(config.kv_heads, play)
+        state.store(MEASURED).put(config.target, play)
         state.store(PAGE).put(config, play)  # also one that ended before its first tick
     if record.texts is not None:
         st.html(formats.texts_html(record.texts, config.kv_dtype))
@@ -66,43 +67,31 @@ def show() -> None:
         st.markdown(f":gray[:small[{formats.progress(record)}]]")
 
 
-def large_channel() -> list[OutlierRow]:
-    """The rows of the model in use, measured once."""
-    kept = state.store("outliers")
-    rows: list[OutlierRow] | None = kept.get(config.kv_heads)
-    if rows is None:
-        with state.turn():
-            rows = list(outliers.rows(state.model(config.target)))
-        kept.put(config.kv_heads, rows)
-    return rows
-
-
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
 play = controls.control_row(
     PAGE,
-    ("kv_dtype", "kv_heads"),
+    ("model", "kv_dtype", "kv_heads"),
     ("prompt", "temperature", "seed", "top_k", "top_p"),
     begin,
 )
 config = play.config
-shape = state.model(config.target).config
+target = state.model(config.target)
+shape = target.config
 state.ticking(show, play)
 if not play.running:
-    layout.timing(play, STEP_TURNS)
+    layout.timing(play, extent_for(target).turns)
+if extent_for(target) == LARGE:
+    st.caption(formats.less_is_measured(LARGE))
 controls.try_this(
     {
         _("Four bits: int4"): RunConfig(kv_dtype="int4"),
         _("A scale for every eight numbers: int4_g8"): RunConfig(kv_dtype="int4_g8"),
         _("Keys by channel: int4_channel"): RunConfig(kv_dtype="int4_channel"),
-        _("Eight bits, one KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
+        _("Eight bits: int8"): RunConfig(kv_dtype="int8"),
     },
 )
 
-rows = large_channel()
-st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-figure = drawn.figure(rows, config.kv_dtype)
-plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
-st.markdown(drawn.notice(rows, config.kv_dtype))
+rows = drawn.section(target, config.kv_dtype, ready=not (is_large(shape) and play.running))
 
 size = memory.cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(

@@ -55,7 +55,7 @@ def show() -> None:
 
 layout.heading(_("A slab for every request stands half empty; blocks are taken as they fill"))
 play = controls.control_row(
-    PAGE, paging.MAIN, paging.MORE, begin, kind=PagingConfig, widgets=paging.page_widgets()
+    PAGE, paging.MAIN, paging.MORE, begin, kind=PagingConfig, widgets=paging.page_widgets
 )
 config: PagingConfig = play.config
 state.ticking(show, play)

@@ -4,14 +4,14 @@ import streamlit as st
 
 from tinyllm.cache import PagedCache
 from tinyllm.cache.block_table import BlockTable
-from tinyllm.experiments.prefill import TURNS, PrefillConfig
-from tinyllm.experiments.prefix import PrefillRecord, watch
+from tinyllm.experiments.prefill import PrefillConfig
+from tinyllm.experiments.prefix import PrefillRecord, turns_for, watch
 from tinyllm.experiments.rows import flat
 from tinyllm.model import Transformer
 from tinyllm.ui import controls, layout, prefill, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
-from tinyllm.ui.text import _, format_seconds
+from tinyllm.ui.text import _
 
 ensure_entry()
 PAGE = "prefill"
@@ -35,22 +35,18 @@ def show() -> None:
         figure = prefill.prefix_figure(record.prefixes, config.own)
         plot(figure, "prefix_chart", alt=prefill.reused(record), height=HEIGHT)
     with tiles:
-        reuse, fill = record.reuse, record.fill
-        times = _("{times:.1f} ×")
-        one_by_one = "-" if fill is None else times.format(times=fill.ratio)
-        st.metric(_("One by one takes"), one_by_one)
-        st.metric(_("Request recomputed"), format_seconds(reuse.recompute_seconds.median))
-        st.metric(_("With shared blocks"), format_seconds(reuse.blocks_seconds.median))
+        for name, value in prefill.tiles(record):
+            st.metric(name, value)
     layout.notice(prefill.finding(record))
 
 
 layout.heading(_("A prompt is read in one call, and what was read before need not be read again"))
 play = controls.control_row(
-    PAGE, prefill.MAIN, (), begin, kind=PrefillConfig, widgets=prefill.page_widgets()
+    PAGE, prefill.MAIN, prefill.MORE, begin, kind=PrefillConfig, widgets=prefill.page_widgets
 )
 config: PrefillConfig = play.config
 state.ticking(show, play)
-layout.timing(play, TURNS)
+layout.timing(play, turns_for(state.model(config.target)))
 controls.try_this(
     {
         _("A long document, a short question"): PrefillConfig(prefix=480, own=16),

@@ -2,9 +2,16 @@
 
 import streamlit as st
 
-from tinyllm.cache import format_of
+from tinyllm.experiments.models import QUESTIONS
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.speculative import PAIRS, Record, points_table, rounds_table, watch
+from tinyllm.experiments.speculative import (
+    CacheSpan,
+    Record,
+    pairs_for,
+    points_table,
+    rounds_table,
+    watch,
+)
 from tinyllm.speculative import SpeculativeDecoder, acceptance, theory, verification
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
@@ -19,19 +26,19 @@ HEIGHT = 300
 
 def begin(config: RunConfig) -> state.Play[Record]:
     """A run to watch; until measured anew, the points by k and the speed are those of before."""
-    before = state.store(PAGE).get(config)
-    record = Record() if before is None else before.result.restarted()
-    events = watch(config, state.model(config.target), state.drafter(config))
+    before, target = state.store(PAGE).get(config), state.model(config.target)
+    record = Record(target.tokenizer) if before is None else before.result.restarted()
+    events = watch(config, target, state.drafter(config))
     return state.Play(config, events, record)
 
 
 def show() -> None:
     """Everything that moves: strip, charts, tiles, what to notice."""
     record = state.step(PAGE, play)
-    token_strip(record.rows, "strip", following=play.watched and play.running)
+    token_strip(record, "strip", following=play.watched and play.running)
     live, curve, tiles = st.columns([2.1, 1.9, 1])
     with live:
-        figure = figures.rounds_figure(record.rows, config, full_bytes)
+        figure = figures.rounds_figure(record.rows, config, cache)
         plot(figure, "rounds_chart", alt=findings.rounds_chart(record), height=HEIGHT)
     with curve:
         figure = figures.curve_figure(record, config.k)
@@ -44,23 +51,31 @@ def show() -> None:
 layout.heading(_("Draft k tokens, check them in one call: fewer calls, the same output law"))
 play = controls.control_row(
     PAGE,
-    ("k", "temperature", "kv_dtype", "kv_heads"),
-    ("prompt", "drafter", "tokens", "seed", "top_k", "top_p"),
+    ("model", "k", "temperature", "kv_dtype"),
+    ("prompt", "drafter", "kv_heads", "tokens", "seed", "top_k", "top_p"),
     begin,
 )
 config, record = play.config, play.result
-full_bytes = format_of(config.kv_dtype).bytes(
-    state.model(config.target).config, len(config.prompt) + config.tokens
-)
+target = state.model(config.target)
+cache = CacheSpan.of(config, target)
 state.ticking(show, play)
-layout.timing(play, PAIRS)
+layout.timing(play, pairs_for(target))
 controls.try_this(
     {
         _("Guess twice as far: k = 8"): RunConfig(k=8),
         _("Only the likeliest token: temperature 0"): RunConfig(temperature=0.0),
-        _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram", temperature=0.0),
-        _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
-    },
+    }
+    | (
+        {
+            _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram", temperature=0.0),
+            _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
+        }
+        if config.chosen_model.characters
+        else {
+            _("Much to copy: rewrite a text"): RunConfig(prompt=QUESTIONS["rewrite"]),
+            _("A smaller cache: int8"): RunConfig(kv_dtype="int8"),
+        }
+    ),
 )
 
 counters = record.counters

@@ -24,7 +24,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def measure() -> dict[int, float]:
         calls.append(1)
-        return {size: 1.0 + abs(size - 64 * 1024) for size in calibration.CANDIDATES}
+        return {size: 1.0 + abs(size / 1024 - 64) for size in calibration.CANDIDATES}
 
     monkeypatch.setattr(calibration, "measure", measure)
     return calls
@@ -48,6 +48,11 @@ def test_the_best_is_remembered_between_processes(cache_folder: Path, measured: 
     assert len(measured) == 1
     known = json.loads((cache_folder / "chunks.json").read_text("utf-8"))
     assert known == {str(this_machine()): 64 * 1024}
+
+
+def test_chunks_must_save_more_than_measuring_varies() -> None:
+    assert calibration.worth_it({0: 1.0, 64: 0.97, 128: 0.98}) == 0
+    assert calibration.worth_it({0: 1.0, 64: 0.5, 128: 0.4}) == 128
 
 
 def test_another_machines_line_is_kept(cache_folder: Path, measured: list[int]) -> None:

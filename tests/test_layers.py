@@ -130,7 +130,7 @@ def test_the_path_is_named():
     whole = Weight.of(RNG.normal(size=(8, 8)), 0)
     chunked = Weight.of(RNG.normal(size=(8, 8)), 128)
     assert [path_of(whole, n) for n in (1, 16, 17)] == ["one row", "few rows, whole", "many rows"]
-    assert path_of(chunked, 16) == "few rows, chunks"
+    assert path_of(chunked, 16) == f"few rows, chunks of {chunked.chunks[0].nbytes / 1024:.0f} KiB"
 
 
 def test_a_model_in_chunks_equals_the_plain_engine():

@@ -8,6 +8,7 @@ clock, and is asked only when a large model is loaded.
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from tinyllm.machine import this_machine
 CANDIDATES = tuple(kibibytes * 1024 for kibibytes in (0, 64, 128, 192, 256))  # 0: no chunks
 ROWS = 5  # of a verification with k = 4
 TURNS = 9
+_WORTH = 0.95  # of the time without chunks
 _SHAPE, _COUNT = (256, 1024), 16  # one MiB each: all together never stay in a core's cache
 
 
@@ -38,14 +40,19 @@ def calibrated() -> int:
     known = _read(path)
     if known.get(machine) in CANDIDATES:
         return known[machine]
-    seconds = measure()
-    best = min(seconds, key=seconds.__getitem__)
+    best = worth_it(measure())
     with suppress(OSError):  # where nothing can be written, each process measures for itself
         path.parent.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f"{path.name}.{os.getpid()}")
         beside.write_text(json.dumps(known | {machine: best}, indent=2) + "\n", "utf-8")
         beside.replace(path)
     return best
+
+
+def worth_it(seconds: Mapping[int, float]) -> int:
+    """The fastest size, or 0 where chunks, a second copy of the weights, save next to nothing."""
+    best = min(seconds, key=seconds.__getitem__)
+    return best if seconds[best] < _WORTH * seconds[0] else 0
 
 
 def measure(turns: int = TURNS) -> dict[int, float]:

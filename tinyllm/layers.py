@@ -28,8 +28,8 @@ SILU_SCALE = 1 / 2  # folded into the gate's product
 # A product of more rows than this is added up in parts of at most so many terms.
 FEW_ROWS, _TERMS_AT_ONCE = 16, 96
 
-# A model larger than any L2 cache is multiplied with a few rows in chunks that fit well into one.
-L2_BYTES, CHUNK_BYTES = 4 * 2**20, 128 * 2**10
+# Models whose weights are larger do not stay in any L2 cache, see calibration.py.
+L2_BYTES = 4 * 2**20
 
 
 def normalise_row(x: Array) -> Array:
@@ -107,18 +107,15 @@ class Weight:
         return product.transpose(1, 0, 2).reshape(len(x), -1)
 
 
-def chunk_bytes_for(model_bytes: int) -> int:
-    """What suits a model of that size: no chunks while its weights stay in the L2 cache."""
-    return CHUNK_BYTES if model_bytes > L2_BYTES else 0
-
-
 def path_of(weight: Weight, n_rows: int) -> str:
     """The name of the path that a product of n_rows takes, for benches to show."""
     if n_rows == 1:
         return "one row"
     if n_rows > FEW_ROWS:
         return "many rows"
-    return "few rows, whole" if weight.chunks is None else "few rows, chunks"
+    if weight.chunks is None:
+        return "few rows, whole"
+    return f"few rows, chunks of {weight.chunks[0].nbytes / 1024:.0f} KiB"
 
 
 @dataclass(frozen=True, slots=True)

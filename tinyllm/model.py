@@ -8,32 +8,28 @@ and a call keeps no state outside its cache, so threads may share a model.
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from tinyllm.attention import attend_row, attend_rows
+from tinyllm import calibration
+from tinyllm.attention import Tree, attend_row, attend_rows, positions_of
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
-from tinyllm.errors import (
-    CacheRangeError,
-    ContextOverflowError,
-    SettingError,
-    TokenError,
-    WeightsError,
-    whole_number,
-)
+from tinyllm.errors import ContextOverflowError, SettingError, TokenError, whole_number
 from tinyllm.folding import FoldedBlock, FoldedWeights, fold
 from tinyllm.layers import (
     Array,
     Constants,
-    chunk_bytes_for,
     normalise_row,
     normalise_rows,
+    path_of,
     place_heads,
     rotary_turns,
     scaled_gelu,
     scaled_swiglu,
 )
+from tinyllm.overflow import refuse_overflow
 from tinyllm.tokenizer import CharTokenizer, Tokenizer, checked_ids
 from tinyllm.untrained import random_weights
 
@@ -55,8 +51,8 @@ class Transformer:
         """Weights by their family's names, see ModelConfig.weight_shapes, or already folded.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
-        see layers.Weight: 0 makes none, None takes what suits the model's size. The tokenizer is
-        of characters where none is given.
+        see layers.Weight: 0 makes none, None takes what suits the model and this
+        machine. The tokenizer is of characters where none is given.
         """
         self.config = config
         self.name = name
@@ -64,7 +60,7 @@ class Transformer:
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
         if not isinstance(weights, FoldedWeights):
             if chunk_bytes is None:
-                chunk_bytes = chunk_bytes_for(config.n_parameters * self.dtype.itemsize)
+                chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
             weights = fold(weights, config, self.dtype, chunk_bytes)
         self._weights = weights
         self._constants = Constants.of(self.dtype, config.context_length)
@@ -98,21 +94,29 @@ class Transformer:
         shallow._weights = replace(self._weights, blocks=self._weights.blocks[:n])
         return shallow
 
+    def path(self, n_rows: int) -> str:
+        """The path that the widest product of a layer takes for n_rows rows, in words."""
+        return path_of(self._weights.blocks[0].up, n_rows)
+
     def forward(
         self,
         tokens: Sequence[int],
         cache: KVCache | None = None,
         rows: int | None = None,
         hidden: list[Array] | None = None,
+        tree: Tree | None = None,
     ) -> Array:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
         start at position 0. `hidden`, when given, receives what the logits are made of: the rows
         of the residual stream behind the last layer, normalised, as pieces (n, C + 1) that
-        together have `rows` rows. Raises TokenError for no token or what is no token id,
-        CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
-        0..T or another model's cache, CacheRangeError for a key or value beyond what the cache's
+        together have `rows` rows. With a `tree` the tokens are its nodes, one behind the other in
+        the cache but each at its own depth; DenseCache.keep() then leaves one branch.
+
+        Raises TokenError for no token or what is no token id, CacheOverflowError or
+        ContextOverflowError for too many, SettingError for rows outside 0..T, a tree that does not
+        fit or another model's cache, CacheRangeError for a key or value beyond what the cache's
         dtype can hold; the cache then is unchanged.
         """
         tokens = checked_ids(tokens, self.config.vocab_size)
@@ -134,6 +138,8 @@ class Transformer:
             )
         if cache is None:
             cache = self.new_cache(capacity=n_new)
+        if tree is not None:
+            tree.check(n_new if rows is None else rows, cache.call_ends)
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
@@ -143,39 +149,20 @@ class Transformer:
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             for last in _pieces(start, silent, n_new, cache.call_ends):
-                piece = self._run(tokens[first:last], start + first, cache, last > silent, hidden)
+                piece = self._run(
+                    tokens[first:last], start + first, cache, last > silent, hidden, tree
+                )
                 if last > silent:
                     logits.append(piece)
                 first = last
         if overflows:
             with np.errstate(over="ignore", invalid="ignore"):
-                self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
+                refuse_overflow(self.name, cache, start, start + n_new, logits)
         cache.commit(tokens)
         if len(logits) == 1:
             return logits[0]
         nothing = np.empty((0, self.config.vocab_size), self.dtype)
         return np.concatenate([nothing, *logits])
-
-    def _refuse_what_is_not_finite(
-        self, cache: KVCache, start: int, stop: int, logits: list[Array]
-    ) -> None:
-        """Name the first keys or values at start..stop-1, or the logits, that left their range."""
-        for layer, (keys, values) in enumerate(cache.layers):
-            for kind, new in (
-                ("keys", keys.read(stop)[:, :, start:]),  # (G, D, S)
-                ("values", values.read(stop)[:, start:]),  # (G, S, D)
-            ):
-                if not np.isfinite(new).all():
-                    raise CacheRangeError(
-                        f"the {kind} of layer {layer + 1} hold a number that a KV cache in "
-                        f"{cache.dtype} cannot: choose a wider KV dtype or, where there is none, "
-                        'compute in "float64"'
-                    )
-        if not all(np.isfinite(part).all() for part in logits):
-            raise WeightsError(
-                f"{self.name}'s weights are so large that its logits overflow in "
-                f'{self.dtype.name}: load it with dtype="float64", or train it anew'
-            )
 
     def _run(
         self,
@@ -184,6 +171,7 @@ class Transformer:
         cache: KVCache,
         wants_logits: bool,
         hidden: list[Array] | None,
+        tree: Tree | None,
     ) -> Array:
         """Tokens from position `start` through all layers, by the path for their number.
 
@@ -198,8 +186,10 @@ class Transformer:
             layer, normalise, product = self._layer_row, normalise_row, weights.head.row
         else:
             x = weights.token_embedding[np.asarray(tokens)]
-            x += weights.position_embedding[start : start + len(tokens)]
+            x += weights.position_embedding[positions_of(start, len(tokens), tree)]
             layer, normalise, product = self._layer_rows, normalise_rows, weights.head.rows
+            if tree is not None:
+                layer = partial(layer, tree=tree)
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
             layer(block, x, start, keys, values, block is last)
         if last is not None:
@@ -234,23 +224,33 @@ class Transformer:
             stream += block.down_bias
 
     def _layer_rows(
-        self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
+        self,
+        block: FoldedBlock,
+        x: Array,
+        start: int,
+        keys: Storage,
+        values: Storage,
+        silent: bool,
+        tree: Tree | None = None,
     ) -> None:
-        """One layer on the rows of T tokens, x (T, C + 1), in place, with the causal mask."""
+        """One layer on the rows of T tokens, x (T, C + 1), in place, with the causal mask or a
+        tree's."""
         n_head, n_kv_head, head_dim = self._heads
         n_new, stop = len(x), start + len(x)
         stream = x[:, :-1]  # (T, C)
         qkv = block.qkv.rows(normalise_rows(x))  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
         if self._turns is not None:
-            turns = self._turns[start:stop, None]
+            turns = self._turns[positions_of(start, n_new, tree), None]
             place_heads(heads[:, :-n_kv_head], turns, block.head_gains, self._head_eps)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
         if silent:
             return
         constants = self._constants
-        mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
+        mixed = attend_rows(
+            heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones, tree
+        )
         stream += block.attention_out.rows(mixed)
         if block.attention_bias is not None:
             stream += block.attention_bias

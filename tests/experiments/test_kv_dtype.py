@@ -121,7 +121,9 @@ def test_texts_are_those_of_the_run(record: kv_dtype.FormatRecord, model: Transf
     assert len(record.texts.reference) == len(record.texts.text) == 24
     same = record.texts.same
     assert record.texts.reference[:same] == record.texts.text[:same]
-    equal = kv_dtype.texts(RunConfig(tokens=24), model)
+    *steps, equal = kv_dtype.texts(RunConfig(tokens=24), model)
+    assert len(steps) == 2 * 24
+    assert isinstance(equal, kv_dtype.Texts)
     assert (equal.text, equal.same) == (equal.reference, 24)
     assert replace(equal, text="x" + equal.text[1:], reference="y" + equal.text[1:]).same == 0
 
@@ -168,7 +170,7 @@ def test_a_size_that_does_not_agree_says_so() -> None:
 
 def test_steps_are_measured_in_turn(model: Transformer) -> None:
     tokens = list(range(96)) * 6
-    step, reference = kv_dtype._step_times(model, "fp8_e4m3", tokens)
+    step, reference = kv_dtype._step_times(model, "fp8_e4m3", tokens[:512], 40)
     assert isinstance(step, Spread)
     assert 0 < step.low <= step.median <= step.high
     assert reference.count == step.count

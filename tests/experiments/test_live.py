@@ -12,7 +12,7 @@ from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer, random_model
-from tinyllm.speculative import NGramDrafter
+from tinyllm.speculative import NGramDrafter, speculate
 from tinyllm.tokenizer import ALPHABET
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
@@ -39,12 +39,12 @@ def text_of(rows: Iterable[speculative.RoundRow]) -> str:
 
 def test_the_race_writes_one_text_in_three_lanes(model: Transformer, drafter: Transformer) -> None:
     config = RunConfig(temperature=0.0, tokens=24)
-    record = race.RaceRecord()
+    record = race.RaceRecord(model.tokenizer)
     for step in race.race(config, model, drafter, repeats=2):
         record.take(step)
     lanes = record.lanes
     assert [lane.name for lane in lanes] == list(race.LANES)
-    assert {"".join(lane.texts) for lane in lanes} == {plain_text(model, config)}
+    assert {lane.text for lane in lanes} == {plain_text(model, config)}
     assert [lane.calls for lane in lanes[:2]] == [24, 24]
     assert all(list(lane.ends) == sorted(lane.ends) for lane in lanes)
     assert all(lane.tokens_per_second.count == 2 for lane in lanes)
@@ -54,8 +54,7 @@ def test_the_race_writes_one_text_in_three_lanes(model: Transformer, drafter: Tr
 
 
 def test_tokens_read() -> None:
-    config = RunConfig(prompt="abc", tokens=8)
-    assert race.tokens_read(config) == (sum(range(3, 11)), 10)
+    assert race.tokens_read(3, 8) == (sum(range(3, 11)), 10)
 
 
 def test_step_times_fill_the_context(model: Transformer) -> None:
@@ -74,7 +73,7 @@ def test_step_times_fill_the_context(model: Transformer) -> None:
 
 def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None:
     config = RunConfig(tokens=24, k=3, temperature=0.8)
-    record = speculative.Record()
+    record = speculative.Record(model.tokenizer)
     worth = [record.take(event) for event in speculative.watch(config, model, drafter)]
     assert sum(worth) == len(record.rows)
     assert len(text_of(record.rows)) == 24
@@ -101,19 +100,22 @@ def test_the_bytes_of_a_round_are_those_of_the_targets_cache(
     model: Transformer, drafter: Transformer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Asked of the cache itself: when a call has filled it, and when the rejected are forgotten."""
-    seen: list[tuple[int, int]] = []
-    truncate = DenseCache.truncate
+    calls: list[tuple[DenseCache, int]] = []
+    commit = DenseCache.commit
 
-    def noted(cache: DenseCache, length: int) -> None:
-        peak = cache.used_nbytes
-        truncate(cache, length)
+    def noted(cache: DenseCache, tokens: list[int]) -> None:
+        commit(cache, tokens)
         if cache.config == SMALL:  # the target's
-            seen.append((peak, cache.used_nbytes))
+            calls.append((cache, cache.used_nbytes))
 
-    monkeypatch.setattr(DenseCache, "truncate", noted)
+    monkeypatch.setattr(DenseCache, "commit", noted)
     config = RunConfig(tokens=24, k=3, temperature=0.8, kv_dtype="int8")
-    rows = list(speculative.rounds(config, model, drafter))
-    assert [(row.peak_bytes, row.used_bytes) for row in rows] == seen
+    rows = []
+    for row in speculative.rounds(config, model, drafter):
+        cache, peak = calls[-1]
+        assert (row.peak_bytes, row.used_bytes) == (peak, cache.used_nbytes)
+        rows.append(row)
+    assert len(calls) == len(rows) + 1  # the prompt
     assert any(row.peak_bytes > row.used_bytes for row in rows)
 
 
@@ -125,13 +127,19 @@ def test_greedy_rounds_make_the_plain_text(model: Transformer) -> None:
 
 def test_choices_are_the_most_likely_under_either(model: Transformer, drafter: Transformer) -> None:
     config = RunConfig(tokens=16, k=2)
-    for row in speculative.rounds(config, model, drafter):
-        event = row.round
-        for index in range(len(event.proposed) + 1):
-            shown = speculative.choices(event, index)
+    rows = list(speculative.rounds(config, model, drafter))
+    events = list(speculate(model, drafter, config.prompt, k=2, **config.run_settings))
+    assert [row.round for row in rows] == events
+    for row, event in zip(rows, events, strict=True):
+        assert len(row.top) == len(event.proposed) + 1
+        for index, shown in enumerate(row.top):
             assert 1 <= len(shown) <= 6
-            assert all(one.p == event.p[index][ALPHABET.index(one.symbol)] for one in shown)
+            assert all(one.p == event.p[index][one.token] for one in shown)
             assert all((one.q is None) == (index == len(event.proposed)) for one in shown)
+            weight = np.maximum(event.p[index], event.q[index] if shown[0].q is not None else 0)
+            assert [one.token for one in shown] == np.argsort(-weight, kind="stable")[
+                : len(shown)
+            ].tolist()
 
 
 def test_cases_are_called_in_turn_and_a_warm_up_is_not_counted() -> None:

@@ -7,6 +7,7 @@ from tinyllm.config import ModelConfig
 from tinyllm.errors import SettingError
 from tinyllm.experiments import prefill, prefix, rows
 from tinyllm.experiments.prefill import PrefillConfig
+from tinyllm.experiments.timing import Progress
 from tinyllm.model import Transformer, random_model
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
@@ -74,9 +75,10 @@ def test_what_a_page_watches(model: Transformer, monkeypatch) -> None:
     monkeypatch.setattr(prefix, "SIZES", (4, 3))
     config = PrefillConfig(prefix=96, own=250)
     record = prefix.PrefillRecord(config.prefix)
-    for row in prefix.watch(config, model):
-        assert record.take(row)
-        assert record.reuse.prefix == 96  # measured first
+    for event in prefix.watch(config, model):
+        assert record.take(event) != isinstance(event, Progress)
+        if record.prefills or record.prefixes:
+            assert record.reuse.prefix == 96  # measured first
     assert [row.tokens for row in record.prefills] == [2, 3, 4]
     assert [row.prefix for row in record.prefixes] == [0, 96, 192]  # what fits 512 positions
     assert record.fill is record.prefills[-1]

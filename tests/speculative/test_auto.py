@@ -197,10 +197,10 @@ def test_drafting_for_itself_goes_on_after_plain_steps(target64, monkeypatch):
     calls = []
     forward = type(target64).forward
 
-    def counted(model, new, cache=None, rows=None):
+    def counted(model, new, cache=None, *more, **named):
         if cache is loop.draft.cache:
             calls.append(len(new))
-        return forward(model, new, cache, rows)
+        return forward(model, new, cache, *more, **named)
 
     monkeypatch.setattr(type(target64), "forward", counted)
     for plain_steps in (1, 5, 2):

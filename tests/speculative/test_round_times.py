@@ -18,9 +18,9 @@ def ticks(monkeypatch):
     now = [0.0]
     forward = Transformer.forward
 
-    def moving(model, tokens, cache=None, rows=None):
+    def moving(model, tokens, *more, **named):
         now[0] += (STEP if model.name == "target" else DRAFT) + WIDER * (len(tokens) - 1)
-        return forward(model, tokens, cache, rows)
+        return forward(model, tokens, *more, **named)
 
     monkeypatch.setattr(Transformer, "forward", moving)
     return lambda: now[0]
@@ -34,11 +34,11 @@ def models():
 
 def test_the_parts_of_a_round_are_told_apart(ticks):
     target, draft = models()
-    times = list(round_times(target, draft, [0], Sampling(1.0), turns=30, clock=ticks))
+    times, step = round_times(target, draft, [0], Sampling(1.0), turns=30, clock=ticks)
+    assert step == STEP
     assert [time.k for time in times] == list(range(1, 9)) * 30
     for time in times:
-        assert time.step_seconds == STEP
-        assert time.step_call == 1
+        assert time.step == time.step_call == 1
         assert time.drafting == time.k * DRAFT / STEP
         assert time.verifying == (STEP + time.k * WIDER) / STEP
         assert time.feeding == (DRAFT / STEP if time.kept_all else 0)
@@ -54,7 +54,7 @@ def test_the_parts_of_a_round_are_told_apart(ticks):
 
 def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
     target, _ = models()
-    times = round_times(target, NGramDrafter(), [0, 1], Sampling(0.7), turns=3, clock=ticks)
+    times, _ = round_times(target, NGramDrafter(), [0, 1], Sampling(0.7), turns=3, clock=ticks)
     costs = costs_of(times)
     assert costs.c == 0
     assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}

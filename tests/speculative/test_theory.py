@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tinyllm.errors import SettingError
-from tinyllm.speculative.theory import forecast, improvement, operations_factor, tokens_per_call
+from tinyllm.speculative.theory import (
+    accepted_per_proposed,
+    alpha_of,
+    forecast,
+    improvement,
+    operations_factor,
+    tokens_per_call,
+)
 
 
 @pytest.mark.parametrize(
@@ -81,3 +88,39 @@ def test_alpha_outside_0_to_1_is_refused(alpha):
         tokens_per_call(alpha, 3)
     with pytest.raises(SettingError, match="k must be at least 0"):
         tokens_per_call(0.5, -1)
+
+
+def test_non_flat_verification_of_the_public_case():
+    """The issue's own arithmetic: its batch of five is all that a verification costs."""
+    alpha = alpha_of(1 + 208 / 52, 5)
+    batch_of_five = 5 * 52.5 / 121.7
+    assert forecast(alpha, 5, 52.5 / 619.4, lambda n: batch_of_five) == pytest.approx(
+        1.94, abs=0.005
+    )
+
+
+@pytest.mark.parametrize(
+    ("k", "share"), [(1, 0.80), (2, 0.72), (4, 0.5904), (8, 0.416), (16, 0.243)]
+)
+def test_accepted_per_proposed_falls_with_k(k, share):
+    assert accepted_per_proposed(0.8, k) == pytest.approx(share, abs=5e-4)
+
+
+@pytest.mark.parametrize(("alpha", "speed"), [(0.75, 3.3), (0.8, 3.9), (0.87, 4.9)])
+def test_appendix_a5_of_leviathan_within_its_printed_rounding(alpha, speed):
+    assert improvement(alpha - 0.005, 8, 0.015) <= speed + 0.05
+    assert improvement(alpha + 0.005, 8, 0.015) >= speed - 0.05
+
+
+@given(st.floats(0, 1), st.integers(1, 64))
+def test_alpha_of_inverts_eq_1(alpha, k):
+    found = alpha_of(tokens_per_call(alpha, k), k)
+    assert tokens_per_call(found, k) == pytest.approx(tokens_per_call(alpha, k), rel=1e-12)
+
+
+@pytest.mark.parametrize("per_call", [0.9, 6.1, float("nan")])
+def test_tokens_per_call_that_cannot_be_are_refused(per_call):
+    with pytest.raises(SettingError, match=r"tokens per call must lie in 1\.\.6"):
+        alpha_of(per_call, 5)
+    with pytest.raises(SettingError, match="k must be at least 1"):
+        accepted_per_proposed(0.5, 0)

@@ -25,6 +25,7 @@ from tinyllm.ui import figures, findings, formulas, heads, strip, text
 from tinyllm.ui.state import Play, Store
 
 SMALL = ModelConfig(n_layer=2, n_head=4, n_kv_head=2, width=32)
+SPAN = speculative.CacheSpan(10**5, 10**6, 100)
 
 
 def valid(figure: figures.Figure) -> go.Figure:
@@ -42,16 +43,16 @@ def valid(figure: figures.Figure) -> go.Figure:
 
 @pytest.fixture(scope="module")
 def record() -> speculative.Record:
-    watched = speculative.Record()
     target = random_model(SMALL, 1)
+    watched = speculative.Record(target.tokenizer)
     for event in speculative.watch(RunConfig(tokens=24), target, random_model(SMALL, 2)):
         watched.take(event)
     return watched
 
 
 def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
-    pieces = strip.pieces(record.rows)
-    kept = "".join(one.symbol for one in pieces if one.mark not in ("rejected", "skipped"))
+    pieces = strip.pieces(record.rows, record.tokenizer)
+    kept = "".join(one.text for one in pieces if one.mark not in ("rejected", "skipped"))
     made = [token for row in record.rows for token in row.round.tokens]
     assert kept == CharTokenizer().decode(made)
     proposed = sum(len(row.round.proposed) for row in record.rows)
@@ -61,7 +62,7 @@ def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
     assert drafted == proposed
     assert marks.count("rejected") == marks.count("corrected")
     assert set(marks) <= set(strip.mark_names())
-    details = strip.details(pieces, record.rows)
+    details = strip.details(pieces, record.rows, record.tokenizer)
     assert len(details) == len(pieces)
     assert pieces[strip.focus(pieces, following=True)].mark in ("corrected", "bonus")
     assert pieces[strip.focus(pieces, following=False)].mark == "corrected"
@@ -69,20 +70,20 @@ def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
 
 
 def test_a_strip_escapes_and_shows_whitespace() -> None:
-    html = strip.strip_html([strip.Piece(one, "accepted", (0, 0)) for one in "<&\"'> \n"])
+    html = strip.strip_html([strip.Piece(one, 0, "accepted", (0, 0)) for one in "<&\"'> \n"])
     for shown in ("&lt;", "&amp;", "&quot;", "&#x27;", "&gt;", "·", "⏎"):
         assert f">{shown}</span>" in html
 
 
 def test_groups_are_parted_by_spaces_so_that_lines_wrap() -> None:
     html = strip.strip_html(
-        [strip.Piece("a", "accepted", (0, 0)), strip.Piece("b", "bonus", (1, 0))]
+        [strip.Piece("a", 1, "accepted", (0, 0)), strip.Piece("b", 2, "bonus", (1, 0))]
     )
     assert '</span></span> <span class="r">' in html
 
 
 def test_figures_are_valid_and_small(record: speculative.Record) -> None:
-    drawn = valid(figures.rounds_figure(record.rows, RunConfig(tokens=24), 10**6))
+    drawn = valid(figures.rounds_figure(record.rows, RunConfig(tokens=24), SPAN))
     assert len(drawn.data) == 3
     assert len(valid(figures.curve_figure(record, 4)).data) == 3
     model = random_model(SMALL)
@@ -109,8 +110,8 @@ def test_a_cell_of_the_cache_keeps_its_shade_while_others_join_it(prompt: str) -
 
 
 def test_figures_of_nothing_yet() -> None:
-    valid(figures.rounds_figure([], RunConfig(), 1))
-    valid(figures.curve_figure(speculative.Record(), 4))
+    valid(figures.rounds_figure([], RunConfig(), SPAN))
+    valid(figures.curve_figure(speculative.Record(CharTokenizer()), 4))
     valid(figures.cache_figure([], SMALL, CONTEXT_LENGTH))
 
 
@@ -126,7 +127,7 @@ def test_sentences_say_whether_speculation_pays(
 
 
 def test_sentences_about_a_run(record: speculative.Record) -> None:
-    nothing = findings.speculative(speculative.Record(), RunConfig())
+    nothing = findings.speculative(speculative.Record(CharTokenizer()), RunConfig())
     assert "nothing" in nothing
     assert findings.rounds_chart(record)
     assert findings.curve_chart(record).count(":") >= len(speculative.KS)
@@ -136,7 +137,8 @@ def test_sentences_about_a_run(record: speculative.Record) -> None:
 def test_sentences_of_race_and_cache() -> None:
     model = random_model(SMALL)
     lanes = race.lanes(
-        race.race(RunConfig(tokens=8, temperature=0.0), model, NGramDrafter(), repeats=1)
+        race.race(RunConfig(tokens=8, temperature=0.0), model, NGramDrafter(), repeats=1),
+        model.tokenizer,
     )
     assert "the same 8 tokens" in findings.race(lanes)
     row = next(kv_cache.step_times(RunConfig(tokens=8), model, rows=2, repeats=1))

@@ -11,13 +11,13 @@ from tinyllm.experiments.exactness import DrawsRecord, Laws, draws
 from tinyllm.experiments.pitfalls import Bars, PitfallRow, Texts
 from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, SweepRow
 from tinyllm.experiments.timing import Spread
-from tinyllm.tokenizer import ALPHABET
+from tinyllm.tokenizer import ALPHABET, CharTokenizer
 from tinyllm.ui import exactness, pitfalls, sweep
 
 
 def record(seed: int = 1) -> DrawsRecord:
     rng = np.random.default_rng(seed)
-    laws = Laws("x", *rng.dirichlet(np.ones(96), size=2))
+    laws = Laws("x", *rng.dirichlet(np.ones(96), size=2), CharTokenizer())
     found = DrawsRecord(laws)
     for row in draws(laws, 1.0, seed, (100, 2_000)):
         found.take(row)
@@ -29,7 +29,7 @@ def test_the_areas_are_all_of_both_laws() -> None:
     accepted, refused, redrawn = valid(exactness.areas_figure(laws)).data
     assert sum(accepted.y) + sum(redrawn.y) == pytest.approx(1)
     assert sum(accepted.y) + sum(refused.y) == pytest.approx(1)
-    assert len(accepted.x) == exactness.SYMBOLS + 1
+    assert len(accepted.x) == exactness.TOKENS + 1
     assert accepted.customdata[0][0] == pytest.approx(accepted.y[0] + redrawn.y[0])
     assert f"{laws.p.max():.3f}" in exactness.areas_alt(laws)
 
@@ -59,7 +59,7 @@ def test_what_a_sample_says() -> None:
 
 def costs() -> tuple[CallCost, ...]:
     def cost(role: str, tokens: int, steps: float) -> CallCost:
-        return CallCost(role, role, tokens, Spread.of([steps]), Spread.of([steps]))
+        return CallCost(role, role, tokens, "one row", Spread.of([steps]), Spread.of([steps]))
 
     widths = (1, 2, 3, 4, 5, 7, 9, 17)
     return (*(cost("target", n, 1 + (n - 1) / 8) for n in widths), cost("draft", 1, 0.25))

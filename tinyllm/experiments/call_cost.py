@@ -25,6 +25,7 @@ class CallCost:
     model: str  # its name
     role: str  # "target" or "draft"
     tokens: int  # n, fed in one call
+    path: str  # that the layers' products take for n rows
     seconds: Spread
     steps: Spread  # T(n) / T(1) of the target; for the draft this is c
 
@@ -45,6 +46,7 @@ def rows(
             model.name,
             role,
             width,
+            model.path(width),
             Spread.of(times),
             Spread.of(one / step for one, step in zip(times, steps, strict=True)),
         )

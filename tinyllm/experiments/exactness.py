@@ -7,10 +7,13 @@ rule is the engine's; here it is asked about a whole array of proposals at once.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tinyllm.errors import SettingError
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.statistics import (
     Counts,
@@ -21,9 +24,18 @@ from tinyllm.experiments.statistics import (
 )
 from tinyllm.model import Transformer
 from tinyllm.sampling import Distribution, Sampling
+from tinyllm.speculative import Drafter, speculate
 from tinyllm.speculative.acceptance import acceptance_rate, residual
+from tinyllm.tokenizer import Tokenizer
 
 PREFIXES = ("import ", "    return self.", "        if not ")
+# For models of word pieces: each ends where it began to repeat itself, as prompt lookup needs.
+PIECE_PREFIXES = (
+    "The cat sat on the mat. The dog sat on the",
+    "red, green, blue, red, green,",
+    "def area(width, height):\n    return width * height\n\ndef volume(width, height, depth):\n"
+    "    return width *",
+)
 CHECKPOINTS = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 TEMPERATURE = 1.0
 Tokens = NDArray[np.int64]
@@ -36,6 +48,7 @@ class Laws:
     prefix: str
     p: Distribution = field(repr=False)  # (V,), the target's
     q: Distribution = field(repr=False)  # (V,), the drafter's
+    tokenizer: Tokenizer = field(repr=False, compare=False)  # says what the tokens are
 
     @property
     def accepted(self) -> Distribution:
@@ -76,16 +89,27 @@ class DrawsRow:
 
 
 def laws(
-    target: Transformer, draft: Transformer, prefix: str, sampling: Sampling, kv_dtype: str
+    target: Transformer,
+    drafter: Drafter | Transformer,
+    prefix: str,
+    sampling: Sampling,
+    kv_dtype: str,
 ) -> Laws:
-    """p and q after a prefix. Raises TokenError for one outside the alphabet."""
+    """p and q after a prefix, as the engine's own round has them.
+
+    Raises TokenError for one that the target has no tokens for, and SettingError where the
+    drafter proposes nothing.
+    """
+    settings: dict[str, Any] = {"temperature": sampling.temperature, "top_k": sampling.top_k}
+    settings |= {"top_p": sampling.top_p, "kv_dtype": kv_dtype, "k": 1, "max_new_tokens": 2}
     tokens = target.tokenizer.encode(prefix)
-
-    def law(model: Transformer) -> Distribution:
-        cache = model.new_cache(kv_dtype, len(tokens))
-        return sampling.distribution(model.forward(tokens, cache, rows=1)[0])
-
-    return Laws(prefix, law(target), law(draft))
+    event = next(speculate(target, drafter, tokens, **settings))
+    if not event.proposed:
+        raise SettingError(
+            "the drafter proposes nothing behind this prompt: let its end be one that occurred in "
+            "it before, or choose another drafter"
+        )
+    return Laws(prefix, event.p[0], event.q[0], target.tokenizer)
 
 
 def drawn(p: Distribution, uniforms: NDArray[np.float64]) -> Tokens:
@@ -174,10 +198,15 @@ class DrawsRecord:
         return True
 
 
-def chosen_laws(config: RunConfig, target: Transformer, draft: Transformer) -> Laws:
+def prefixes_for(model: ModelChoice) -> tuple[str, ...]:
+    """Prefixes worth trying with a model."""
+    return PREFIXES if model.characters else PIECE_PREFIXES
+
+
+def chosen_laws(config: RunConfig, target: Transformer, drafter: Drafter | Transformer) -> Laws:
     """p and q at the end of a run's prompt, with its sampling."""
     sampling = Sampling(config.temperature, config.top_k or None, config.top_p)
-    return laws(target, draft, config.prompt, sampling, config.kv_dtype)
+    return laws(target, drafter, config.prompt, sampling, config.kv_dtype)
 
 
 def _counts(tokens: Tokens, vocab_size: int) -> Counts:

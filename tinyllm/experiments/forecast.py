@@ -5,12 +5,13 @@ is right along the target's own texts (speculative/profile.py). Beside it the sa
 decoded speculatively, in turn with plain decoding, and the ideal in which checking costs one step.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from statistics import median
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
+from tinyllm.experiments.drafters import TARGETS
 from tinyllm.experiments.forecast_record import (
     KS,
     Calibration,
@@ -21,13 +22,13 @@ from tinyllm.experiments.forecast_record import (
     Measured,
 )
 from tinyllm.experiments.prompts import validation_prompts
-from tinyllm.experiments.settings import RANGES, RunConfig
+from tinyllm.experiments.settings import RANGES, RunConfig, Settings
 from tinyllm.experiments.timing import timed
 from tinyllm.generation import generate
-from tinyllm.loading import shipped_models
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import AUTO, Counters, Drafter, speculate
+from tinyllm.speculative.drafters import draft_of
 from tinyllm.speculative.profile import profile
 from tinyllm.speculative.round_times import Clock, round_times
 
@@ -36,14 +37,34 @@ TURNS = 2  # rounds of each k behind each prompt, for the costs
 WATCHED: tuple[K, ...] = (*KS, "auto")
 SETTINGS = RunConfig(tokens=96)
 
-_DRAFT_OF = {"target": "draft", "base": "base-draft"}
-
 
 def shipped_pairs() -> list[tuple[str, str]]:
-    """Names of target and drafter: every target that has a draft here, with it and with n-grams."""
-    here = set(shipped_models())
-    targets = [name for name, draft in _DRAFT_OF.items() if {name, draft} <= here]
-    return [(name, drafter) for name in targets for drafter in (_DRAFT_OF[name], "ngram")]
+    """Names of target and drafter: every target whose draft is here, with it and with n-grams."""
+    return [(target, drafter) for target in TARGETS for drafter in (draft_of(target), "ngram")]
+
+
+_RANGED = ("temperature", "tokens", "seed", "top_k", "top_p")
+PAIRS = {f"{target} + {drafter}": (target, drafter) for target, drafter in shipped_pairs()}
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastSettings(Settings):
+    """What a visitor chooses of a forecast that is measured here."""
+
+    ranges: ClassVar[Mapping[str, tuple[float, float]]] = {name: RANGES[name] for name in _RANGED}
+    choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"pair": tuple(PAIRS)}
+
+    pair: str = next(iter(PAIRS), "")
+    temperature: float = 0.7
+    tokens: int = 96
+    seed: int = 0
+    top_k: int = 0
+    top_p: float = 1.0
+
+    @property
+    def run(self) -> RunConfig:
+        """Of every prompt."""
+        return SETTINGS.with_(**{name: getattr(self, name) for name in self.ranges})
 
 
 def watch(
@@ -106,14 +127,11 @@ def _calibrated(
     """A few rounds of each k behind a prompt; `first` seconds brought plain decoding's first."""
     sampling = _sampling(settings)
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
-    times = tuple(
-        round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
-    )
+    times, step = round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
     begin = clock()
     speculate(target, drafter, prompt, **settings)  # feeds the prompt, and makes no round yet
     start = clock() - begin
-    step = median(time.step_seconds for time in times)
-    return Calibration(times, first / step, start / step)
+    return Calibration(tuple(times), first / step, start / step)
 
 
 def _foreseen(

@@ -99,6 +99,19 @@ class ForecastRecord:
         tested = sum(sum(run.tested_at) for run in runs)
         return sum(sum(run.accepted_at) for run in runs) / tested if tested else None
 
+    def survival(self, k: int) -> float:
+        """Share of the rounds with proposals that are expected to keep them all."""
+        runs = [one.by_k[k] for one in self.foreseen]
+        asked = sum(run.rounds - run.rounds_of[0] for run in runs)
+        return sum(run.kept_all for run in runs) / asked if asked else 0.0
+
+    def conditional(self, k: int) -> list[float | None]:
+        """By place of a proposal: accepted / tested, as expected over all texts so far."""
+        runs = [one.by_k[k] for one in self.foreseen]
+        tested = [sum(run.tested_at[i] for run in runs) for i in range(k)]
+        accepted = [sum(run.accepted_at[i] for run in runs) for i in range(k)]
+        return [a / b if b else None for a, b in zip(accepted, tested, strict=True)]
+
     def flat(self, k: int, costs: Costs) -> float:
         """Theorem 3.8's ideal: every call of the target costs one step, and the loop nothing."""
         return self._speedup(k, Costs(costs.c, dict.fromkeys(range(1, k + 2), 1.0)), 0.0, 0.0)

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache import CACHE_DTYPES, format_of
+from tinyllm.config import ModelConfig
 from tinyllm.experiments.memory import cache_size
+from tinyllm.experiments.models import is_large
 from tinyllm.experiments.prompts import validation_prompts, validation_text
+from tinyllm.experiments.request import request, text_of
 from tinyllm.experiments.rows import Row, flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.timing import Case, Spread, in_turn
+from tinyllm.experiments.timing import Case, Progress, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
-from tinyllm.tokenizer import CharTokenizer
 from tinyllm.training.losses import cross_entropy
 
 REFERENCE = "float32"
@@ -27,6 +29,30 @@ PROMPT_LENGTH, NEW_TOKENS = 16, 96
 TOKENS = PROMPT_LENGTH + NEW_TOKENS
 WINDOWS = 8  # of the context's length, for the loss
 STEP_TURNS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How much of a model is measured, format by format."""
+
+    prompts: int
+    new_tokens: int  # behind each prompt
+    windows: int  # of text, for the loss
+    window: int  # tokens of one; 0: as many as the context has
+    turns: int  # of the step that is timed
+
+    def length(self, model: Transformer) -> int:
+        """Tokens of a window."""
+        return self.window or model.config.context_length
+
+
+SMALL = Extent(8, NEW_TOKENS, WINDOWS, 0, STEP_TURNS)
+LARGE = Extent(2, 24, 4, 64, 5)  # of a large model: three minutes become half a one
+
+
+def extent_for(model: Transformer) -> Extent:
+    """How much of this model is measured."""
+    return LARGE if is_large(model.config) else SMALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +71,7 @@ class FormatRow:
     identical: int  # prompts with the same text to the last token
     first_divergence: float  # mean over prompts; a text that never parts counts as its length
     max_logit_difference: float  # along float32's tokens
-    loss: float  # nats per character
+    loss: float  # nats per token
     loss_increase: float
     loss_error: float  # standard error of the increase, over windows
     step_seconds: Spread  # of one step near the context's end
@@ -66,15 +92,6 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far the measurements of a format are."""
-
-    dtype: str
-    part: int
-    parts: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Answers:
     """What one format made of the shared prompts and windows."""
 
@@ -92,9 +109,10 @@ def measure(
     model: Transformer, dtypes: Sequence[str] = CACHE_DTYPES
 ) -> Iterator[FormatRow | Progress]:
     """The rows, and before each how far its measurements are."""
-    encode = model.tokenizer.encode
-    prompts = [encode(prompt) for prompt in validation_prompts(length=PROMPT_LENGTH)]
-    windows = _windows(encode(validation_text()), model.config.context_length)
+    encode, extent = model.tokenizer.encode, extent_for(model)
+    texts = validation_prompts(extent.prompts, PROMPT_LENGTH)
+    prompts = [encode(prompt) for prompt in texts]
+    windows = _windows(encode(validation_text()), extent.windows, extent.length(model))
     reference = yield from _answers(model, REFERENCE, prompts, windows)
     for dtype in dtypes:
         answers = reference
@@ -127,12 +145,12 @@ def _row(
     model: Transformer, dtype: str, answers: _Answers, reference: _Answers, tokens: list[int]
 ) -> FormatRow:
     """A format's answers beside float32's; `tokens` are fed before the step that is timed."""
-    config, kind = model.config, format_of(dtype)
+    config, kind, extent = model.config, format_of(dtype), extent_for(model)
     size = cache_size(config, dtype, TOKENS)
     places = list(map(_same, answers.texts, reference.texts))
     apart = [np.abs(a - b).max() for a, b in zip(answers.logits, reference.logits, strict=True)]
     increases = answers.losses - reference.losses
-    step, reference_step = _step_times(model, dtype, tokens)
+    step, reference_step = _step_times(model, dtype, tokens[:-1], extent.turns)
     return FormatRow(
         dtype=dtype,
         bits=kind.bits,
@@ -141,9 +159,9 @@ def _row(
         nbytes=size.nbytes,
         formula_bytes=size.formula,
         agree=size.agree,
-        bytes_per_token=kind.bytes(config, config.context_length) / config.context_length,
+        bytes_per_token=per_token(config, dtype),
         prompts=len(places),
-        identical=places.count(NEW_TOKENS),
+        identical=places.count(extent.new_tokens),
         first_divergence=float(np.mean(places)),
         max_logit_difference=float(max(apart)),
         loss=float(answers.losses.mean()),
@@ -163,9 +181,10 @@ def _same(one: Sequence[object], other: Sequence[object]) -> int:
 def _greedy(
     model: Transformer, prompt: list[int], dtype: str, along: list[int] | None
 ) -> list[int]:
-    """NEW_TOKENS tokens, or only as far as they are those of `along`, and the first that is not."""
+    """New tokens, or only as far as they are those of `along`, and the first that is not."""
     text: list[int] = []
-    for token in generate(model, prompt, max_new_tokens=NEW_TOKENS, kv_dtype=dtype):
+    new = extent_for(model).new_tokens
+    for token in generate(model, prompt, max_new_tokens=new, kv_dtype=dtype):
         text.append(token.id)
         if along is not None and token.id != along[len(text) - 1]:
             break
@@ -178,9 +197,9 @@ def _logits(model: Transformer, prompt: list[int], text: list[int], dtype: str) 
     return model.forward(fed, model.new_cache(dtype, len(fed)), rows=len(text))
 
 
-def _windows(text: list[int], length: int) -> NDArray[np.int64]:
-    """(WINDOWS, length + 1) stretches of a text, evenly spaced."""
-    starts = np.linspace(0, len(text) - length - 1, WINDOWS).astype(int)
+def _windows(text: list[int], count: int, length: int) -> NDArray[np.int64]:
+    """(count, length + 1) stretches of a text, evenly spaced."""
+    starts = np.linspace(0, len(text) - length - 1, count).astype(int)
     return np.array([text[start : start + length + 1] for start in starts])
 
 
@@ -191,34 +210,43 @@ def _loss(model: Transformer, window: NDArray[np.int64], dtype: str) -> float:
     return cross_entropy(logits, window[1:]) / len(logits)
 
 
-def _step_times(model: Transformer, dtype: str, tokens: list[int]) -> tuple[Spread, Spread]:
-    """Seconds of a step at the context's end, with this format and with float32, in turn."""
-    held = model.config.context_length - 1
+def _step_times(
+    model: Transformer, dtype: str, tokens: list[int], turns: int
+) -> tuple[Spread, Spread]:
+    """Seconds of a step behind all tokens but the last, in this format and float32, in turn."""
+    held = len(tokens) - 1
 
     def case(name: str) -> Case:
-        cache = model.new_cache(name)
+        cache = model.new_cache(name, len(tokens))
         model.forward(tokens[:held], cache, rows=0)
 
         def call() -> None:
-            model.forward(tokens[held : held + 1], cache)
+            model.forward(tokens[held:], cache)
             cache.truncate(held)
 
         return Case(call)
 
     cases = {"this": case(dtype), "reference": case(REFERENCE)}
-    seconds = in_turn(cases, STEP_TURNS, warm_up=1)
+    seconds = in_turn(cases, turns, warm_up=1)
     return Spread.of(seconds["this"]), Spread.of(seconds["reference"])
 
 
-def texts(config: RunConfig, model: Transformer) -> Texts:
+def per_token(config: ModelConfig, dtype: str) -> float:
+    """Bytes for a token when the whole context is held."""
+    return format_of(dtype).bytes(config, config.context_length) / config.context_length
+
+
+def texts(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress]:
     """The run's prompt continued twice with the same seed."""
-    decode = CharTokenizer().decode
-    both = (
-        generate(model, config.prompt, **config.run_settings | {"kv_dtype": dtype})
-        for dtype in (REFERENCE, config.kv_dtype)
-    )
-    reference, text = (decode([token.id for token in made]) for made in both)
-    return Texts(reference, text)
+    asked = request(config, model)
+    made: list[list[int]] = []
+    dtypes = (REFERENCE, config.kv_dtype)
+    for part, dtype in enumerate(dtypes):
+        made.append([])
+        for token in generate(model, **asked | {"kv_dtype": dtype}):
+            made[part].append(token.id)
+            yield Progress(dtype, part, len(dtypes))
+    yield Texts(*(text_of(tokens, model.tokenizer) for tokens in made))
 
 
 @dataclass(slots=True)
@@ -248,7 +276,7 @@ class FormatRecord:
 
 def watch(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress | FormatRow]:
     """The run's own texts, then all formats, its own before the others."""
-    yield texts(config, model)
+    yield from texts(config, model)
     ordered = dict.fromkeys((REFERENCE, config.kv_dtype, *CACHE_DTYPES))
     yield from measure(model, list(ordered))
 

@@ -14,11 +14,13 @@ from tinyllm.cache import format_of
 from tinyllm.cache.dense import new_storage
 from tinyllm.cache.formats import BLOCK
 from tinyllm.cache.storage import StorageShape
-from tinyllm.experiments.prompts import validation_text
+from tinyllm.experiments.models import is_large
+from tinyllm.experiments.prompts import validation_tokens
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
 
 FACTORS = (1, 2, 5, 10, 20, 50, 100)  # by which one channel is made larger
+MOST, LARGE_MOST = 512, 128  # tokens whose keys are looked at, and of a large model
 DTYPES = ("int8", "int8_channel", "int4", "int4_g8", "int4_channel")
 
 
@@ -55,9 +57,10 @@ def rows(model: Transformer) -> Iterator[OutlierRow]:
 
 def _keys(model: Transformer) -> Array:
     """(S, L G, D): a model's keys of the validation text's beginning, in full blocks."""
-    cache = model.new_cache("float32")
-    held = model.config.context_length // BLOCK * BLOCK
-    model.forward(model.tokenizer.encode(validation_text()[:held]), cache, rows=0)
+    held = min(model.config.context_length, LARGE_MOST if is_large(model.config) else MOST)
+    held -= held % BLOCK
+    cache = model.new_cache("float32", held)
+    model.forward(validation_tokens(model, held), cache, rows=0)
     keys = np.concatenate([storage.read(held) for storage, _values in cache.layers])
     return keys.transpose(2, 0, 1)  # (L G, D, S) -> (S, L G, D)
 

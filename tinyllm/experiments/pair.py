@@ -13,20 +13,20 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinyllm.experiments import call_cost
 from tinyllm.experiments.decode import CACHED, Figure, engine_call
-from tinyllm.experiments.drafters import entrants
+from tinyllm.experiments.drafters import entrants, way_of
 from tinyllm.experiments.prompts import COPYING_PROMPT, validation_prompts, validation_text
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.loading import load_model
 from tinyllm.model import Transformer
-from tinyllm.speculative import AUTO, Drafter, speculate
+from tinyllm.speculative import AUTO, Drafter, calibrate, speculate
 from tinyllm.speculative.drafters import draft_of
 
 KS = range(1, 9)
 TURNS, REPEATS = 60, 5
 TEMPERATURE, TOKENS = 0.7, 96
+WIDTH = 2  # of trees
 BOUNDED = "base"  # the pair that the bounds are of: its weights outgrow the processor's caches
 
 
@@ -83,7 +83,7 @@ def speeds(
     settings = {"temperature": TEMPERATURE}
     found = []
     for name, drafter in drafters.items():
-        runs = {k: partial(speculate, target, drafter, k=k) for k in ks}
+        runs = {k: partial(speculate, target, drafter, k=k, **way_of(name, WIDTH)) for k in ks}
         spreads = against_plain(target, runs, prompts or validation_prompts(), settings, repeats)
         found += [Figure(_cell(name, k), "ratio", spread) for k, spread in spreads.items()]
         yield from found[-len(spreads) :]
@@ -103,8 +103,7 @@ def copying(target: Transformer, lookup: Drafter, repeats: int = REPEATS) -> Ite
 
 def auto(target: Transformer, draft: Transformer, repeats: int = REPEATS) -> Iterator[Figure]:
     """k chosen round by round at the measured costs, prompt by prompt: none should lose."""
-    widths = range(1, max(KS) + 2)
-    costs = call_cost.costs_of(list(call_cost.rows(target, draft, widths)))
+    costs = calibrate(target, draft, validation_prompts()[0], temperature=TEMPERATURE)
     runs = {AUTO: partial(speculate, target, draft, k="auto", costs=costs)}
     settings = {"temperature": TEMPERATURE}
     by_prompt = {

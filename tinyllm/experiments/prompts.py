@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tinyllm.errors import CorpusError
+from tinyllm.model import Transformer
 
 # A text that goes on by repeating itself: what prompt lookup is made for.
 COPYING_PROMPT = 5 * "    def close(self):\n        self.file.close()\n\n"
@@ -12,6 +13,12 @@ VALIDATION_TEXT = Path(__file__).parents[2] / "assets" / "texts" / "validation.t
 def validation_text() -> str:
     """Source code that no shipped model was trained on."""
     return VALIDATION_TEXT.read_text("ascii")
+
+
+def validation_tokens(model: Transformer, count: int) -> list[int]:
+    """The first `count` tokens of the validation text, as the model's tokenizer makes them."""
+    most = 8 * count  # characters; a piece of source code has half as many, and less
+    return model.tokenizer.encode(validation_text()[:most])[:count]
 
 
 def validation_prompts(count: int = 8, length: int = 16, text: str | None = None) -> list[str]:

@@ -5,7 +5,7 @@ of calls, and results are medians with their quartiles. What is compared is meas
 one after the other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter
@@ -40,17 +40,42 @@ class Case:
     calls: int = 1  # made one after the other in a turn, and timed together
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a measurement is, where its parts give no rows of their own."""
+
+    name: str  # of what is measured
+    part: int  # under way, from 0
+    parts: int
+
+
 def in_turn(cases: Mapping[str, Case], turns: int, warm_up: int = 0) -> dict[str, list[float]]:
     """Seconds a call, one figure per case and turn; the first `warm_up` turns are not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in cases}
-    for turn in range(-warm_up, turns):
-        for name, case in cases.items():
-            start = perf_counter()
-            for _ in range(case.calls):
-                case.call()
-            spent = (perf_counter() - start) / case.calls
-            if turn >= 0:
-                seconds[name].append(spent)
+    steps = steps_in_turn("", cases, turns, warm_up)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            measured: dict[str, list[float]] = end.value
+            return measured
+
+
+def steps_in_turn(
+    name: str, cases: Mapping[str, Case], turns: int, warm_up: int = 0
+) -> Generator[Progress, None, dict[str, list[float]]]:
+    """The same with a pause before each case's calls: slow ones can be watched, and stopped."""
+    seconds: dict[str, list[float]] = {case: [] for case in cases}
+    parts = (turns + warm_up) * len(cases)
+    order = [(turn, case) for turn in range(-warm_up, turns) for case in cases]
+    for part, (turn, key) in enumerate(order):
+        yield Progress(name, part, parts)
+        case = cases[key]
+        start = perf_counter()
+        for _ in range(case.calls):
+            case.call()
+        spent = (perf_counter() - start) / case.calls
+        if turn >= 0:
+            seconds[key].append(spent)
     return seconds
 
 

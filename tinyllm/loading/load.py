@@ -12,10 +12,11 @@ from typing import Protocol
 
 import numpy as np
 
+from tinyllm import calibration
 from tinyllm.config import ModelConfig
 from tinyllm.errors import ConfigError, MissingPackageError, WeightsError
 from tinyllm.folding import FoldedWeights, folded_bytes, folding
-from tinyllm.layers import Array, chunk_bytes_for
+from tinyllm.layers import Array
 from tinyllm.loading.names import find_model
 from tinyllm.loading.safetensors import SafetensorsWeights
 from tinyllm.machine import available_memory
@@ -81,7 +82,7 @@ def loading(name: str | Path, dtype: str = "float32") -> Iterator[Progress | Loa
         tokenizer = _tokenizer(path, config)
         file = SafetensorsWeights(path)
     kind = compute_dtype(dtype)
-    chunk_bytes = chunk_bytes_for(config.n_parameters * kind.itemsize)
+    chunk_bytes = calibration.chunk_bytes(config.n_parameters * kind.itemsize)
     shown = path.name if path.is_dir() and str(name) == str(path) else Path(name).name
     needed = folded_bytes(config, kind, chunk_bytes)
     _refuse_what_does_not_fit(shown, needed)
@@ -151,7 +152,7 @@ def _is_weight(name: str) -> bool:
 def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """That of a tokenizer.json; without one, characters, when the vocabulary is theirs."""
     if (folder / "tokenizer.json").exists():
-        _require("tokenizers", "jinja2")
+        require("tokenizers", "jinja2")
         from tinyllm.tokenizer.files import from_json
 
         return from_json(folder, config.vocab_size)
@@ -164,7 +165,7 @@ def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 
 
 def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
-    _require("gguf", "tokenizers", "jinja2")
+    require("gguf", "tokenizers", "jinja2")
     from tinyllm.loading.gguf_file import GgufWeights
     from tinyllm.tokenizer.files import from_gguf
 
@@ -172,7 +173,7 @@ def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
     return file, file.config, from_gguf(file.metadata, file.config.vocab_size)
 
 
-def _require(*packages: str) -> None:
+def require(*packages: str) -> None:
     """MissingPackageError for those that are not installed."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:

@@ -25,6 +25,9 @@ class Gpu:
     memory_bytes: int
     source: str
     verified: bool
+    bytes_per_second: float | None = None  # of its memory; None where no source was read
+    operations_per_second: float | None = None  # dense, in bfloat16
+    speed_source: str = ""
 
     @property
     def batched_tokens(self) -> int:

@@ -15,9 +15,10 @@ from tinyllm.model import Transformer
 from tinyllm.sampling import MAX_TEMPERATURE
 from tinyllm.speculative.auto import AUTO
 from tinyllm.speculative.counters import Counters
-from tinyllm.speculative.decoding import MAX_K, Round, speculate
+from tinyllm.speculative.decoding import Round
 from tinyllm.speculative.drafters import ALL_DRAFTERS, named
 from tinyllm.speculative.round_times import calibrate
+from tinyllm.speculative.run import MAX_K, speculate
 from tinyllm.speculative.verification import RULES
 from tinyllm.tokenizer import Tokenizer
 

@@ -4,14 +4,15 @@ It runs the real loop on real text, so that calls are timed as they come in a ru
 verdicts and the other model's calls. Reads a clock, which the loop itself does not.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from statistics import median
 from time import perf_counter
 
 import numpy as np
 
+from tinyllm.attention import Tree
 from tinyllm.cache import KVCache
 from tinyllm.generation import Token, generate
 from tinyllm.layers import Array
@@ -30,12 +31,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
-    """One round of k proposals; times in steps, the plain token decoded just before it."""
+    """One round of k proposals, and the plain token decoded just before it."""
 
     k: int
     answered: bool  # all proposals are the drafter's; else it had fewer
     kept_all: bool
-    step_seconds: float
+    # In steps: the median plain token among the rounds that were timed together.
+    step: float
     step_call: float  # the target's share of the plain token
     drafting: float  # the proposals
     verifying: float  # the target's call
@@ -61,7 +63,8 @@ def calibrate(
     context has no room for the longest round behind the prompt.
     """
     sampling = Sampling(temperature, top_k, top_p)
-    return costs_of(round_times(target, drafter, prompt, sampling, turns, seed, kv_dtype))
+    times, _ = round_times(target, drafter, prompt, sampling, turns, seed, kv_dtype)
+    return costs_of(times)
 
 
 def round_times(
@@ -74,38 +77,42 @@ def round_times(
     kv_dtype: str | None = None,
     ks: Sequence[int] = KS,
     clock: Clock = perf_counter,
-) -> Iterator[RoundTime]:
-    """`turns` rounds of each k, after a first turn that is not counted."""
+) -> tuple[list[RoundTime], float]:
+    """`turns` rounds of each k, after a first turn that is not counted; and a step in seconds."""
     tokens = prompt_tokens(prompt, target, max(ks) + 1)
     capacity = min(len(tokens) + TOKENS, target.config.context_length)
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     rehearsal = _Rehearsal(target, drafter, tokens, run, seed, clock)
     rehearsal.begin()
-    for turn in range(turns + 1):
-        for k in ks:
-            time = rehearsal.round(k)
-            if turn:
-                yield time
+    for k in ks:
+        rehearsal.round(k)
+    times = [rehearsal.round(k) for _ in range(turns) for k in ks]
+    step = median(time.step for time in times)
+    return [_in_units(time, step) for time in times], step
 
 
-def costs_of(times: Iterable[RoundTime]) -> Costs:
+def _in_units(time: RoundTime, unit: float) -> RoundTime:
+    names = ("step", "step_call", "drafting", "verifying", "feeding", "rest")
+    return replace(time, **{name: getattr(time, name) / unit for name in names})
+
+
+def costs_of(times: Sequence[RoundTime]) -> Costs:
     """Medians by k; through what grows with k a straight line is laid."""
     by_k: dict[int, list[RoundTime]] = {}
     for time in times:
         by_k.setdefault(time.k, []).append(time)
-    everything = list(chain.from_iterable(by_k.values()))
-    drafting = _drafting(everything)
+    drafting = _drafting(times)
     rest = {k: median(time.rest for time in some) for k, some in by_k.items()}
     verifying = {k + 1: median(time.verifying for time in some) for k, some in by_k.items()}
     start, c = _line(drafting)
     per_round, per_proposal = _line(rest)
     feeding = {
-        kept: median([time.feeding for time in everything if time.kept_all == kept] or [0.0])
+        kept: median([time.feeding for time in times if time.kept_all == kept] or [0.0])
         for kept in (False, True)
     }
     return Costs(
         c=c,
-        verification={1: median(time.step_call for time in everything)} | verifying,
+        verification={1: median(time.step_call for time in times)} | verifying,
         asking=start + feeding[False],
         per_round=per_round,
         per_proposal=per_proposal,
@@ -171,7 +178,7 @@ class _Rehearsal:
         self._decoder.draft = self._draft
 
     def round(self, k: int) -> RoundTime:
-        """A plain token, then a round of k proposals."""
+        """A plain token, then a round of k proposals, both in the clock's units."""
         if len(self._decoder.sequence) + k + 1 > self._run.capacity:
             self.begin()
         step, step_call = self._plain_token()
@@ -185,12 +192,12 @@ class _Rehearsal:
             k=k,
             answered=draft.answered,
             kept_all=event.accepted == k,
-            step_seconds=step,
-            step_call=step_call / step,
-            drafting=draft.drafting / step,
-            verifying=target.seconds / step,
-            feeding=draft.feeding / step,
-            rest=(total - draft.drafting - draft.feeding - target.seconds) / step,
+            step=step,
+            step_call=step_call,
+            drafting=draft.drafting,
+            verifying=target.seconds,
+            feeding=draft.feeding,
+            rest=total - draft.drafting - draft.feeding - target.seconds,
         )
 
     def _plain_token(self) -> tuple[float, float]:
@@ -234,10 +241,11 @@ class _TimedModel(Transformer):
         cache: KVCache | None = None,
         rows: int | None = None,
         hidden: list[Array] | None = None,
+        tree: Tree | None = None,
     ) -> Array:
         """Of the model, timed."""
         start = self._clock()
-        logits = super().forward(tokens, cache, rows, hidden)
+        logits = super().forward(tokens, cache, rows, hidden, tree)
         self.seconds += self._clock() - start
         return logits
 

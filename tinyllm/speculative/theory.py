@@ -37,6 +37,27 @@ def forecast(alpha: float, k: int, c: float, verification_cost: Callable[[int], 
     return tokens_per_call(alpha, k) / (k * c + verification_cost(k + 1))
 
 
+def accepted_per_proposed(alpha: float, k: int) -> float:
+    """Expected accepted / proposed: below alpha from k = 2 on, as nothing behind a refusal counts.
+
+    (tokens per call - 1) / k.
+    """
+    if k < 1:
+        raise SettingError(f"k must be at least 1, not {k}")
+    return (tokens_per_call(alpha, k) - 1) / k
+
+
+def alpha_of(per_call: float, k: int) -> float:
+    """The alpha at which Eq. 1 gives so many tokens per call, by bisection; from 1 to k + 1."""
+    if not 1 <= per_call <= k + 1:
+        raise SettingError(f"tokens per call must lie in 1..{k + 1}, not {per_call}")
+    low, high = 0.0, 1.0
+    for _ in range(60):  # halvings: to the last bit of a float
+        middle = (low + high) / 2
+        low, high = (middle, high) if tokens_per_call(middle, k) < per_call else (low, middle)
+    return high
+
+
 def _check(alpha: float, k: int) -> None:
     if not 0 <= alpha <= 1:
         raise SettingError(f"alpha must lie in 0..1, not {alpha}")

@@ -10,6 +10,7 @@ import streamlit as st
 
 from tinyllm.experiments import documents as written
 from tinyllm.experiments.article import Article, Beside
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.report import STORED, Report, ReportConfig, shown
 from tinyllm.ui import widgets
 from tinyllm.ui.figures import MARGIN, heading
@@ -43,7 +44,9 @@ def _experiment() -> Any:
     return widgets.menu("experiment", _("Experiment"), text, ReportConfig)
 
 
-WIDGETS: widgets.Widgets = {"experiment": _experiment}
+def page_widgets(_model: ModelChoice) -> widgets.Widgets:
+    """The page's controls by field; no model is chosen."""
+    return {"experiment": _experiment}
 
 
 def ratio_figure(found: Sequence[Beside]) -> Figure:

@@ -6,24 +6,28 @@ from typing import Any
 import numpy as np
 
 from tinyllm.experiments.exactness import CHECKPOINTS, DrawsRecord, DrawsRow, Laws
-from tinyllm.tokenizer import ALPHABET
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, visible
 
-SYMBOLS = 13  # shown by themselves
+TOKENS = 13  # shown by themselves
 UNLIKELY = 0.001  # of a p-value that speaks against the law
 
 
 def areas_figure(laws: Laws) -> Figure:
-    """One bar a symbol: what p and q share, and on top what either has more.
+    """One bar a token: what p and q share, and on top what either has more.
 
     Up to the solid part a proposal is accepted. The top is refused where q is larger, and drawn
     after a refusal where p is.
     """
     order = np.argsort(-np.maximum(laws.p, laws.q), kind="stable")
-    own, others = order[:SYMBOLS], order[SYMBOLS:]
-    labels = [visible(ALPHABET[token]) for token in own] + [_("others")]
+    own, others = order[:TOKENS], order[TOKENS:]
+    labels = [visible(laws.tokenizer.piece(token)) for token in own.tolist()] + [_("others")]
+    names = [
+        _("{text} (token {id})").format(text=text, id=token)
+        for text, token in zip(labels, own.tolist(), strict=False)
+    ] + labels[-1:]
+    places = list(range(len(labels)))  # two tokens may look alike
 
     def bar(area: np.ndarray[Any, Any], name: str, pattern: str, colour: str) -> dict[str, Any]:
         heights = [*area[own].tolist(), float(area[others].sum())]
@@ -36,13 +40,13 @@ def areas_figure(laws: Laws) -> Figure:
         return {
             "type": "bar",
             "name": name,
-            "x": labels,
+            "x": places,
             "y": heights,
             "marker": marker,
-            "customdata": list(zip(p, q, strict=True)),
+            "customdata": list(zip(p, q, names, strict=True)),
             "hovertemplate": _(
-                "%{x}: p = %{customdata[0]:.4f}, q = %{customdata[1]:.4f}<br>here %{y:.4f}"
-                "<extra></extra>"
+                "%{customdata[2]}: p = %{customdata[0]:.4f}, q = %{customdata[1]:.4f}<br>"
+                "here %{y:.4f}<extra></extra>"
             ),
         }
 
@@ -55,10 +59,15 @@ def areas_figure(laws: Laws) -> Figure:
         "margin": MARGIN,
         "barmode": "stack",
         "bargap": 0.25,
-        "xaxis": {"type": "category", "title": {"text": _("next symbol")}, "tickangle": 0},
+        "xaxis": {
+            "tickvals": places,
+            "ticktext": labels,
+            "title": {"text": _("next token")},
+            "tickangle": 0 if max(map(len, labels[:-1])) == 1 else -40,
+        },
         "yaxis": {"rangemode": "tozero", "nticks": 5, "tickformat": ".0%"},
         "legend": {"x": 0.99, "y": 0.98, "xanchor": "right", "yanchor": "top"},
-        "annotations": [heading(_("What becomes of a proposal, by symbol"), 1)],
+        "annotations": [heading(_("What becomes of a proposal, by token"), 1)],
     }
     return {"data": data, "layout": layout}
 
@@ -120,10 +129,10 @@ def areas_alt(laws: Laws) -> str:
     """The bars in words."""
     top = int(laws.p.argmax())
     return _(
-        "Bars of p and q by symbol. The likeliest under the target is {symbol} with p {p:.3f} and "
+        "Bars of p and q by token. The likeliest under the target is {token} with p {p:.3f} and "
         "q {q:.3f}; {accepted:.1%} of the area is shared."
     ).format(
-        symbol=visible(ALPHABET[top]),
+        token=visible(laws.tokenizer.piece(top)),
         p=laws.p[top],
         q=laws.q[top],
         accepted=laws.accepted.sum(),

@@ -13,11 +13,11 @@ import numpy as np
 from tinyllm.config import ModelConfig
 from tinyllm.experiments.kv_cache import CacheRow
 from tinyllm.experiments.settings import RANGES, RunConfig
-from tinyllm.experiments.speculative import Record, RoundRow
+from tinyllm.experiments.speculative import CacheSpan, Record, RoundRow
 from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import Counters, theory
 from tinyllm.ui.plot import Figure
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, format_count
 
 _YARDSTICK = 32  # positions whose mean key length is each head's measure
 _DARKEST = 2.5  # times that measure
@@ -40,10 +40,10 @@ def line(x: Sequence[float], y: Sequence[float | None], hover: str, **line: Any)
     return series | {"line": {"width": 2.5} | line, "hovertemplate": hover + "<extra></extra>"}
 
 
-def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) -> Figure:
+def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, cache: CacheSpan) -> Figure:
     """Acceptance rate, tokens per target call and cache memory, against tokens made.
 
-    `full_bytes` is the cache at the end of the run, which fixes its axis.
+    `cache` is what the cache will hold, which fixes its axis.
     """
     made = [row.made for row in rows]
     rate = [row.counters.acceptance_rate for row in rows]
@@ -51,8 +51,7 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
     # A saw-tooth: every call fills the cache up to its peak, rejection empties it again.
     saw_x = [x for row in rows for x in (row.made, row.made)]
     saw_y = [y / 1024 for row in rows for y in (row.peak_bytes, row.used_bytes)]
-    full = full_bytes / 1024
-    empty = full * len(config.prompt) / (len(config.prompt) + config.tokens)
+    empty, full = cache.first / 1024, cache.last / 1024
     data = [
         line(made, rate, _("%{y:.0%} of tested proposals accepted"), color="$2"),
         line(made, per_call, _("%{y:.2f} tokens per target call"), color="$0", dash="dash"),
@@ -69,7 +68,12 @@ def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, full_bytes: int) 
         "annotations": [
             heading(_("Acceptance rate (accepted / tested)"), 1),
             heading(_("Tokens per target call"), 0.63),
-            heading(_("Target's KV cache, KiB"), 0.26),
+            heading(
+                _("Target's KV cache, KiB ({each} bytes a token)").format(
+                    each=format_count(cache.per_token)
+                ),
+                0.26,
+            ),
         ],
     }
     return {"data": data, "layout": layout}

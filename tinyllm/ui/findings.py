@@ -19,8 +19,17 @@ from tinyllm.ui.text import _, format_bytes, format_count, format_rate, format_s
 NO_DIFFERENCE = 0.03  # of a speed-up; below what a timing is worth
 
 
-def race(record: Sequence[Lane]) -> str:
+def race(record: Sequence[Lane], *, finished: bool = True) -> str:
     """What the race shows."""
+    if not finished:
+        return _("The lanes are running, each on its own clock: {steps}.").format(
+            steps=", ".join(
+                _("{tokens} tokens in {time}").format(
+                    tokens=lane.n_tokens, time=format_seconds(lane.ends[-1])
+                )
+                for lane in record
+            )
+        )
     uncached, cached, speculative = record
     place = first_difference(record)
     if place is None:
@@ -31,14 +40,14 @@ def race(record: Sequence[Lane]) -> str:
         )
     else:
         sentence = _(
-            "The lanes write the same {place} tokens and then part: a rounded cache changes the "
-            "logits a little. The cache makes it {cached:.1f} times faster. Speculation calls "
-            "the target {calls} times for {tokens} tokens, at {speedup:.2f} times the speed of "
-            "the cache alone."
+            "The lanes write the same {place} tokens and then part: rounding, in the cache or in "
+            "the order of sums, changes the logits a little. The cache makes it {cached:.1f} "
+            "times faster. Speculation calls the target {calls} times for {tokens} tokens, at "
+            "{speedup:.2f} times the speed of the cache alone."
         )
     return sentence.format(
         place=place,
-        tokens=cached.n_tokens,
+        tokens=speculative.n_tokens,
         cached=cached.tokens_per_second.median / uncached.tokens_per_second.median,
         calls=speculative.calls,
         speedup=speculative.tokens_per_second.median / cached.tokens_per_second.median,

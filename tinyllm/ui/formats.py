@@ -9,9 +9,15 @@ from html import escape
 from math import log10
 from typing import Any
 
-from tinyllm.cache import format_of
 from tinyllm.config import ModelConfig
-from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts
+from tinyllm.experiments.kv_dtype import (
+    REFERENCE,
+    Extent,
+    FormatRecord,
+    FormatRow,
+    Texts,
+    per_token,
+)
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, format_seconds
@@ -66,7 +72,7 @@ def quality_figure(record: FormatRecord, chosen: str, shape: ModelConfig) -> Fig
         }
     )
     top = max((row.loss_increase + row.loss_error for row in record.formats.values()), default=0)
-    widest = format_of(REFERENCE).bytes(shape, shape.context_length) / shape.context_length
+    widest = per_token(shape, REFERENCE)
     layout = {
         "margin": MARGIN,
         "hovermode": "closest",
@@ -177,13 +183,26 @@ def notice(record: FormatRecord, chosen: str) -> str:
     return sentence.format(**_words(row, reference))
 
 
+def less_is_measured(extent: Extent) -> str:
+    """How little of a large model is looked at."""
+    return _(
+        "Of a large model less is measured: {prompts} texts of {tokens} tokens, and the loss over "
+        "{windows} stretches of {window} tokens, with their standard error."
+    ).format(
+        prompts=extent.prompts,
+        tokens=extent.new_tokens,
+        windows=extent.windows,
+        window=extent.window,
+    )
+
+
 def progress(record: FormatRecord) -> str:
     """What is being measured now."""
     now = record.progress
     if now is None:
         return _("Measuring in turn ...")
     return _("Measuring {dtype}: {part} of {parts}.").format(
-        dtype=now.dtype, part=now.part + 1, parts=now.parts
+        dtype=now.name, part=now.part + 1, parts=now.parts
     )
 
 

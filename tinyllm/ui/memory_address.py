@@ -11,6 +11,7 @@ from dataclasses import fields
 import streamlit as st
 
 from tinyllm.errors import TinyllmError
+from tinyllm.experiments import models
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.memory.choice import FIELDS, OWN, problem_of
 from tinyllm.memory.files import parse_config
@@ -102,7 +103,7 @@ def wrong_parameters(panels: Sequence[str]) -> list[str]:
         if times > 1 and name != COMPARE:
             sentence = _("{name} is given {times} times: give it once. {raw} is taken.")
             sentences.append(sentence.format(name=name, times=times, raw=repr(raw[:60])))
-        if name in FIELDS:
+        if name in FIELDS and (name, raw) not in _of_the_lab():
             problem = problem_of(name, raw)
             if problem is not None:
                 sentences.append(_("{problem}. The address was corrected.").format(problem=problem))
@@ -114,6 +115,11 @@ def wrong_parameters(panels: Sequence[str]) -> list[str]:
             sentences.append(_unknown(name))
             del st.query_params[name]
     return sentences
+
+
+def _of_the_lab() -> set[tuple[str, str]]:
+    """What other pages may have left in a parameter that this one has too."""
+    return {("model", name) for name in models.names()}
 
 
 def _unknown(name: str) -> str:

@@ -50,6 +50,7 @@ SECTIONS: dict[str, tuple[Entry, ...]] = {
         Entry("speculative", _("Speculative decoding")),
         Entry("exactness", _("Exactness")),
         Entry("sweep", _("When it wins")),
+        Entry("forecast", _("Will it win?")),
         Entry("drafters", _("Drafters")),
     ),
     _("Tools"): (

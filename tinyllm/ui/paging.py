@@ -6,6 +6,7 @@ from typing import Any
 
 import streamlit as st
 
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.paging import LONGEST, PagingConfig, WasteRow
 from tinyllm.experiments.paging_record import PagingRecord, counts
 from tinyllm.experiments.serving import ROOM
@@ -30,8 +31,8 @@ def _pasted() -> Any:
     )
 
 
-def page_widgets() -> widgets.Widgets:
-    """The page's controls by field."""
+def page_widgets(_model: ModelChoice) -> widgets.Widgets:
+    """The page's controls by field; no model is behind them."""
     number = partial(widgets.number, kind=PagingConfig)
     slider = partial(widgets.slider, kind=PagingConfig)
     return {

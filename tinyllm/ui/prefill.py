@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prefill import PrefillConfig, PrefillRow
 from tinyllm.experiments.prefix import PrefillRecord, PrefixRow
 from tinyllm.ui import widgets
@@ -11,12 +12,12 @@ from tinyllm.ui.figures import BETWEEN, FAST, MARGIN, SLOW, heading, times
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_seconds
 
-MAIN = ("prefix", "own", "kv_dtype", "kv_heads")
+MAIN, MORE = ("model", "prefix", "own", "kv_dtype"), ("kv_heads",)
 
 
-def page_widgets() -> widgets.Widgets:
+def page_widgets(model: ModelChoice) -> widgets.Widgets:
     """The page's controls by field."""
-    slider = partial(widgets.slider, kind=PrefillConfig)
+    slider = partial(widgets.slider, kind=PrefillConfig, model=model)
     return {
         "prefix": lambda: slider(
             "prefix",
@@ -28,7 +29,7 @@ def page_widgets() -> widgets.Widgets:
             "own", _("Own tokens"), 1, _("What a request has behind the prefix.")
         ),
         "kv_dtype": partial(widgets.kv_dtype, PrefillConfig),
-        "kv_heads": widgets.RUN_WIDGETS["kv_heads"],
+        "kv_heads": partial(widgets.kv_heads, model, PrefillConfig),
     }
 
 
@@ -75,8 +76,30 @@ def prefix_figure(rows: Sequence[PrefixRow], own: int) -> Figure:
     return {"data": data, "layout": _layout(title, below, max([384, *x]), most)}
 
 
-def _words(record: PrefillRecord) -> dict[str, object]:
+_COMPUTED = (
+    r"\text{computed} = P + N \quad\text{or, behind } \lfloor P/B \rfloor B"
+    r"\text{ shared tokens,}\quad N + P \bmod B",
+)
+
+
+def tiles(record: PrefillRecord) -> list[tuple[str, str]]:
+    """Name and value of the three numbers beside the charts."""
     reuse, fill = record.reuse, record.fill
+    times = _("{times:.1f} ×")
+    return [
+        (_("One by one takes"), "-" if fill is None else times.format(times=fill.ratio)),
+        (
+            _("Request recomputed"),
+            "-" if reuse is None else format_seconds(reuse.recompute_seconds.median),
+        ),
+        (
+            _("With shared blocks"),
+            "-" if reuse is None else format_seconds(reuse.blocks_seconds.median),
+        ),
+    ]
+
+
+def _words(reuse: PrefixRow, fill: PrefillRow | None) -> dict[str, object]:
     return {
         "prefix": reuse.prefix,
         "own": reuse.own,
@@ -97,9 +120,9 @@ def _words(record: PrefillRecord) -> dict[str, object]:
 
 def finding(record: PrefillRecord) -> str:
     """What to notice, of the part that is measured already."""
-    if record.fill is None:
+    reuse, fill = record.reuse, record.fill
+    if reuse is None or fill is None:
         return reused(record)
-    reuse = record.reuse
     if reuse.copy_difference == reuse.blocks_difference == 0:
         sentence = _(
             "{tokens} tokens one by one take {ratio:.1f} times as long as in one call, which reads "
@@ -114,33 +137,45 @@ def finding(record: PrefillRecord) -> str:
             "takes {blocks} with shared blocks, {copy} with a copy of {copied}, and {recompute} "
             "recomputed. The logits differ by at most {difference}."
         )
-    return sentence.format(**_words(record))
+    return sentence.format(**_words(reuse, fill))
 
 
 def reused(record: PrefillRecord) -> str:
     """The reuse of the chosen prefix in words; also what its chart shows."""
+    if record.reuse is None:
+        return _("A request behind a prefix of {prefix} tokens is being timed, three ways.").format(
+            prefix=record.chosen
+        )
     return _(
         "Behind a known prefix of {prefix} tokens a request of {own} tokens takes {blocks} with "
         "shared blocks, {copy} with a copy, and {recompute} recomputed."
-    ).format(**_words(record))
+    ).format(**_words(record.reuse, record.fill))
 
 
 def filled(record: PrefillRecord) -> str:
     """The chart of filling the cache in words."""
+    fill = record.fill
+    if fill is None:
+        return _("Time to put tokens into an empty cache: still to be measured.")
     return _(
         "Time to put tokens into an empty cache: {tokens} tokens take {once} in one call and "
         "{single} one by one."
-    ).format(**_words(record))
+    ).format(
+        tokens=fill.tokens,
+        once=format_seconds(fill.at_once_seconds.median),
+        single=format_seconds(fill.one_by_one_seconds.median),
+    )
 
 
 def formula(record: PrefillRecord) -> tuple[str, ...]:
     """The tokens that a request computes, and the bytes it takes, both ways, with numbers."""
     reuse = record.reuse
+    if reuse is None:
+        return _COMPUTED
     total = reuse.prefix + reuse.own
     left = reuse.prefix - reuse.found
     return (
-        r"\text{computed} = P + N \quad\text{or, behind } \lfloor P/B \rfloor B"
-        r"\text{ shared tokens,}\quad N + P \bmod B",
+        *_COMPUTED,
         rf"{reuse.prefix} + {reuse.own} = {total} \quad\text{{or}}\quad "
         rf"{reuse.own} + {left} = {reuse.own + left}",
         rf"\text{{copied: }} {reuse.copied_bytes:,}\text{{ bytes}} \quad"

@@ -12,10 +12,10 @@ from typing import Any
 
 import streamlit as st
 
-from tinyllm.experiments.speculative import RoundRow, choices
-from tinyllm.tokenizer import ALPHABET
+from tinyllm.experiments.speculative import Choice, Record, RoundRow
+from tinyllm.tokenizer import Tokenizer
 from tinyllm.ui.plot import FRONTEND
-from tinyllm.ui.text import VISIBLE, _, visible
+from tinyllm.ui.text import _, visible
 
 _mount = st.components.v2.component(
     "tinyllm_strip",
@@ -28,14 +28,15 @@ _mount = st.components.v2.component(
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One token of a strip: its mark, and the place of its distributions, (round, index)."""
+    """One token of a strip: its text, its mark, and the place of its distributions."""
 
-    symbol: str
+    text: str
+    token: int
     mark: str
-    place: tuple[int, int]
+    place: tuple[int, int]  # (round, index)
 
 
-def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
+def pieces(rows: Sequence[RoundRow], tokenizer: Tokenizer) -> list[Piece]:
     """The tokens of the rounds in order; rejected proposals stand behind what was kept.
 
     The first rejected proposal was tested and refused; those after it were never tested.
@@ -43,14 +44,17 @@ def pieces(rows: Sequence[RoundRow]) -> list[Piece]:
     strip: list[Piece] = []
     for number, row in enumerate(rows):
         event = row.round
-        for index, token in enumerate(event.tokens):
-            mark: str = "accepted" if index < event.accepted else event.closing
-            strip.append(Piece(ALPHABET[token], mark, (number, index)))
-        if event.closing != "corrected":
-            continue
-        for index in range(event.accepted, len(event.proposed)):
-            mark = "rejected" if index == event.accepted else "skipped"
-            strip.append(Piece(ALPHABET[event.proposed[index]], mark, (number, index)))
+        marks: list[str] = ["accepted"] * event.accepted
+        marks += [event.closing] * (len(event.tokens) - event.accepted)
+        marked = [*zip(event.tokens, marks, range(len(marks)), strict=True)]
+        if event.closing == "corrected":
+            refused = range(event.accepted, len(event.proposed))
+            marks = ["rejected" if index == event.accepted else "skipped" for index in refused]
+            marked += zip(event.proposed[event.accepted :], marks, refused, strict=True)
+        strip += [
+            Piece(tokenizer.piece(token), token, mark, (number, index))
+            for token, mark, index in marked
+        ]
     return strip
 
 
@@ -68,10 +72,12 @@ def mark_names() -> dict[str, str]:
 def strip_html(tokens: Sequence[Piece]) -> str:
     """The strip's HTML: groups (rounds) of spans, with spaces between so that lines wrap."""
     groups: dict[int, list[str]] = {}
+    title = _("token {id}")
     for number, piece in enumerate(tokens):
-        shown = escape(visible(piece.symbol))
-        classes = f"t t-{piece.mark}" + (" ws" if piece.symbol in VISIBLE else "")
-        span = f'<span class="{classes}" data-n="{number}">{shown}</span>'
+        classes = f"t t-{piece.mark}" + (" ws" if piece.text.isspace() else "")
+        named = escape(title.format(id=piece.token))
+        shown = escape(visible(piece.text))
+        span = f'<span class="{classes}" data-n="{number}" title="{named}">{shown}</span>'
         groups.setdefault(piece.place[0], []).append(span)
     return " ".join(f'<span class="r">{"".join(spans)}</span>' for spans in groups.values())
 
@@ -84,19 +90,22 @@ def legend_html() -> str:
     )
 
 
-def details(tokens: Sequence[Piece], rows: Sequence[RoundRow]) -> list[Any]:
-    """For each token: its mark, its position and the top symbols of p and q there."""
+def details(tokens: Sequence[Piece], rows: Sequence[RoundRow], tokenizer: Tokenizer) -> list[Any]:
+    """For each token: mark, position, text, id, and the top tokens of p and q in its place."""
     names = mark_names()
     found: list[Any] = []
     for piece in tokens:
-        event = rows[piece.place[0]].round
-        top = [
-            [visible(one.symbol), round(one.p, 4), one.q and round(one.q, 4)]
-            for one in choices(event, piece.place[1])
-        ]
-        place = event.position + piece.place[1]
-        found.append([names[piece.mark], place, piece.symbol, top])
+        number, index = piece.place
+        top = [_bar(one, tokenizer) for one in rows[number].top[index]]
+        place = rows[number].round.position + index
+        found.append([names[piece.mark], place, visible(piece.text), piece.token, top])
     return found
+
+
+def _bar(one: Choice, tokenizer: Tokenizer) -> list[Any]:
+    """A token's text, id, p and q."""
+    q = None if one.q is None else round(one.q, 4)
+    return [visible(tokenizer.piece(one.token)), one.token, round(one.p, 4), q]
 
 
 def focus(tokens: Sequence[Piece], *, following: bool) -> int:
@@ -107,23 +116,25 @@ def focus(tokens: Sequence[Piece], *, following: bool) -> int:
     return own[-1] if own else 0
 
 
-def token_strip(rows: Sequence[RoundRow], key: str, *, following: bool, height: int = 146) -> None:
+def token_strip(record: Record, key: str, *, following: bool, height: int = 146) -> None:
     """Show rounds; `following` keeps the newest token in view while a run goes on."""
-    tokens = pieces(rows)
+    tokens = pieces(record.rows, record.tokenizer)
     _mount(
         key=key,
         data={
             "html": strip_html(tokens),
             "legend": legend_html(),
-            "details": details(tokens, rows),
+            "details": details(tokens, record.rows, record.tokenizer),
             "following": following,
             "focus": focus(tokens, following=following),
             "height": height,
+            "wraps": any(len(piece.text) > 1 for piece in tokens),
             "words": {
                 "inspect": _("Hover over a token, tap it or use the arrow keys"),
                 "target": _("target p"),
                 "drafter": _("drafter q"),
                 "position": _("position"),
+                "token": _("token"),
                 "strip": _("Tokens of the run, in order"),
             },
         },

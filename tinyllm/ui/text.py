@@ -19,7 +19,7 @@ __all__ = [
     "visible",
 ]
 
-VISIBLE = {"\n": "⏎", " ": "·"}
+VISIBLE = {"\n": "⏎", " ": "·", "\t": "⇥", "\r": "␍"}
 _MOST_QUOTED = 400  # characters
 _catalogue = gettext.translation("tinyllm", fallback=True)
 
@@ -39,6 +39,6 @@ def literal(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]()<>#+\-.!|$:~])", r"\\\1", text)
 
 
-def visible(symbol: str) -> str:
-    """A symbol of the alphabet with a sign where it has no ink."""
-    return VISIBLE.get(symbol, symbol)
+def visible(piece: str) -> str:
+    """A token's text with a sign for what has no ink."""
+    return "".join(VISIBLE.get(symbol, symbol) for symbol in piece)

@@ -1,18 +1,25 @@
 """The widgets of a run's fields: each is keyed by its field and bound to the URL parameter.
 
-Ranges and choices come from the page's Settings; nothing is checked here.
+Ranges and choices come from the page's Settings, and follow the model; nothing is checked here.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
-from tinyllm.experiments.settings import DEFAULT_PROMPT, PROMPTS, RunConfig, Settings
+from tinyllm.errors import TinyllmError
+from tinyllm.experiments import models
+from tinyllm.experiments.models import ModelChoice
+from tinyllm.experiments.settings import RunConfig, Settings
 from tinyllm.ui.text import _
 
 BIND: dict[str, Any] = {"bind": "query-params"}
+ADOPTED = "_adopted"  # another model was chosen; the address still holds what went with the last
 _BOX_HEIGHT = 110  # of the prompt, where there is room
+_DEFAULT = models.chosen(models.DEFAULT)
 
 
 def slider(
@@ -22,22 +29,42 @@ def slider(
     help_text: str,
     form: str | None = None,
     kind: type[Settings] = RunConfig,
+    model: ModelChoice = _DEFAULT,
+    default: float | None = None,
 ) -> Any:
     """A slider over a field's range, from and to the ends that its Settings allow."""
-    low, high = kind.ranges[field]
-    default = kind.default(field)
-    number = type(default)
+    low, high = kind.ranges_for(model)[field]
+    number = type(kind.default(field))
+    value = number(kind.default(field) if default is None else default)
+    held = st.session_state.get(field)
+    if isinstance(held, int | float) and not low <= held <= high:  # another model's
+        st.session_state[field] = value
     return st.slider(
-        label, number(low), number(high), default, number(step), form, field, help_text, **BIND
+        label, number(low), number(high), value, number(step), form, field, help_text, **BIND
     )
 
 
-def choice(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
+def _options(field: str, kind: type[Settings], model: ModelChoice) -> tuple[Any, ...]:
+    """A field's choices; one that goes with another model only is given up."""
+    options = kind.choices_for(model)[field]
+    if field in st.session_state and st.session_state[field] not in options:
+        st.session_state[field] = options[0]
+    return options
+
+
+def choice(
+    field: str,
+    label: str,
+    help_text: str,
+    kind: type[Settings] = RunConfig,
+    model: ModelChoice = _DEFAULT,
+) -> Any:
     """One of a field's choices, all in view."""
+    options = _options(field, kind, model)
     return st.segmented_control(
         label,
-        kind.choices[field],
-        default=kind.default(field),
+        options,
+        default=kind.default(field) or options[0],
         required=True,
         key=field,
         help=help_text,
@@ -51,6 +78,40 @@ def menu(field: str, label: str, help_text: str, kind: type[Settings] = RunConfi
     return st.selectbox(
         label, kind.choices[field], key=field, help=help_text, filter_mode=None, **BIND
     )
+
+
+def model_menu(prompt_of: Callable[[ModelChoice], str]) -> str:
+    """Which model; `prompt_of` gives the prompt that a page begins with for each."""
+    known = models.names()
+    if st.session_state.get("model", models.DEFAULT) not in known:  # the calculator's, say
+        st.session_state["model"] = models.DEFAULT
+    text = _("A trained model of characters, or a language model that this machine has.")
+    if missing := models.to_install():
+        more = _("{names}: run make llm, then start the app again.")
+        text = f"{text} {more.format(names=', '.join(missing))}"
+    return str(
+        st.selectbox(
+            _("Model"),
+            known,
+            key="model",
+            help=text,
+            on_change=_adopt,
+            args=(prompt_of,),
+            filter_mode=None,
+            **BIND,
+        )
+    )
+
+
+def _adopt(prompt_of: Callable[[ModelChoice], str]) -> None:
+    """After another model was chosen: a prompt of its own, and its number of tokens."""
+    st.session_state[ADOPTED] = True
+    with suppress(TinyllmError):  # one that cannot be read has nothing of its own
+        model = models.chosen(st.session_state["model"])
+        own = {"prompt": prompt_of(model), "tokens": model.tokens[0]}
+        for field, value in own.items():
+            if field in st.session_state:
+                st.session_state[field] = value
 
 
 def _k() -> Any:
@@ -72,11 +133,10 @@ def kv_dtype(kind: type[Settings] = RunConfig) -> Any:
     return menu("kv_dtype", _("KV dtype"), text, kind)
 
 
-def _kv_heads() -> Any:
-    text = _(
-        "Key/value heads of the target. The 4 query heads share them; each is a trained model."
-    )
-    return choice("kv_heads", _("KV heads"), text)
+def kv_heads(model: ModelChoice, kind: type[Settings] = RunConfig) -> Any:
+    """The KV heads of the model, where it was trained with several numbers of them."""
+    text = _("Key/value heads, which the query heads share; each number is a trained model.")
+    return choice("kv_heads", _("KV heads"), text, kind, model)
 
 
 def _context() -> Any:
@@ -84,30 +144,36 @@ def _context() -> Any:
     return choice("context", _("Cached tokens"), text)
 
 
-def _drafter() -> Any:
-    text = _("A small trained model, or prompt lookup: what followed the same characters before.")
-    return choice("drafter", _("Drafter"), text)
+def _drafter(model: ModelChoice) -> Any:
+    text = _("A small trained model, or prompt lookup: what followed the same tokens before.")
+    return choice("drafter", _("Drafter"), text, model=model)
 
 
-def _set_prompt(name: str) -> None:
-    st.session_state["prompt"] = PROMPTS[name]
+def _set_prompt(prompt: str) -> None:
+    st.session_state["prompt"] = prompt
 
 
-def prompt_box(height: int, default: str = DEFAULT_PROMPT) -> Any:
-    text = _("Printable ASCII and line breaks; the models learnt from Python source code.")
+def prompt_box(height: int, model: ModelChoice, default: str) -> Any:
+    """The prompt, a page's own or the model's to begin with."""
+    text = (
+        _("Printable ASCII and line breaks; the models learnt from Python source code.")
+        if model.characters
+        else _("Any text. A model that was taught to answer gets it as a question.")
+    )
     return st.text_area(_("Prompt"), default, key="prompt", height=height, help=text, **BIND)
 
 
-def _prompt() -> Any:
-    value = prompt_box(_BOX_HEIGHT)
+def _prompt(model: ModelChoice) -> Any:
+    value = prompt_box(_BOX_HEIGHT, model, model.prompt)
     with st.container(horizontal=True, gap="small"):
-        for name in PROMPTS:
-            st.button(name, key=f"_prompt_{name}", on_click=_set_prompt, args=(name,))
+        for name, prompt in model.prompts.items():
+            st.button(name, key=f"_prompt_{name}", on_click=_set_prompt, args=(prompt,))
     return value
 
 
-def _tokens() -> Any:
-    return slider("tokens", _("New tokens"), 8, _("How many tokens to make."))
+def _tokens(model: ModelChoice) -> Any:
+    text, usual = _("How many tokens to make."), model.tokens[0]
+    return slider("tokens", _("New tokens"), 8, text, model=model, default=usual)
 
 
 def number(field: str, label: str, help_text: str, kind: type[Settings] = RunConfig) -> Any:
@@ -133,16 +199,20 @@ def _top_p() -> Any:
 
 
 Widgets = Mapping[str, Callable[[], Any]]
-RUN_WIDGETS: Widgets = {
-    "k": _k,
-    "temperature": _temperature,
-    "kv_dtype": kv_dtype,
-    "kv_heads": _kv_heads,
-    "context": _context,
-    "drafter": _drafter,
-    "prompt": _prompt,
-    "tokens": _tokens,
-    "seed": _seed,
-    "top_k": _top_k,
-    "top_p": _top_p,
-}
+
+
+def run_widgets(model: ModelChoice) -> Widgets:
+    """The controls of a run by field, for a model."""
+    return {
+        "k": _k,
+        "temperature": _temperature,
+        "kv_dtype": kv_dtype,
+        "kv_heads": partial(kv_heads, model),
+        "context": _context,
+        "drafter": partial(_drafter, model),
+        "prompt": partial(_prompt, model),
+        "tokens": partial(_tokens, model),
+        "seed": _seed,
+        "top_k": _top_k,
+        "top_p": _top_p,
+    }

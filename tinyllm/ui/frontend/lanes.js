@@ -1,5 +1,6 @@
-// Replays the race: one clock for three lanes, slowed by one factor. Nothing is asked of the
-// server. Visitors who prefer less motion see the end and can scrub.
+// The race's lanes. Live, it shows the steps that the server has sent so far. Afterwards it replays
+// them: one clock for three lanes, slowed by one factor, and nothing is asked of the server.
+// Visitors who prefer less motion see the end and can scrub.
 
 const COLOURS = [1, 0, 2];
 
@@ -16,7 +17,8 @@ function build(root, data) {
   const views = data.lanes.map((lane) => {
     const row = make("div", "lane");
     const left = make("div", "left");
-    left.append(make("div", "name", lane.name), make("div", "about", lane.about));
+    const cache = make("div", "cache");
+    left.append(make("div", "name", lane.name), make("div", "about", lane.about), cache);
     const middle = make("div", "middle");
     const track = make("div", "track");
     const fill = make("div", "fill");
@@ -24,15 +26,11 @@ function build(root, data) {
     track.append(fill);
     middle.append(track, text);
     const right = make("div", "right");
-    const state = make("div", "state");
-    right.append(
-      make("div", "speed", lane.speed),
-      make("div", "unit", `${data.words.rate} (${lane.ratio})`),
-      state,
-    );
+    const [speed, unit, state] = ["speed", "unit", "state"].map((name) => make("div", name));
+    right.append(speed, unit, state);
     row.append(left, middle, right);
     list.append(row);
-    return { lane, row, fill, text, state, shown: -1 };
+    return { lane, row, fill, text, cache, speed, unit, state, shown: -1 };
   });
   const bar = make("div", "bar");
   const button = make("button", "", data.words.pause);
@@ -40,9 +38,10 @@ function build(root, data) {
   const scrub = make("input");
   Object.assign(scrub, { type: "range", min: 0, max: 1000, value: 0 });
   scrub.setAttribute("aria-label", data.words.scrub);
-  bar.append(button, scrub, make("span", "slowed", data.words.slowed));
+  const slowed = make("span", "slowed");
+  bar.append(button, scrub, slowed);
   root.append(list, bar);
-  return { views, button, scrub };
+  return { views, button, scrub, slowed };
 }
 
 function write(view, steps, prompt) {
@@ -52,11 +51,12 @@ function write(view, steps, prompt) {
     view.tokens = 0;
   }
   for (; view.shown < steps; view.shown += 1) {
-    const text = view.lane.texts[view.shown];
+    const pieces = view.lane.pieces[view.shown];
     const accepted = view.lane.accepted[view.shown];
-    if (accepted) view.text.append(make("span", "ok", text.slice(0, accepted)));
-    if (accepted < text.length) view.text.append(document.createTextNode(text.slice(accepted)));
-    view.tokens += text.length;
+    const drafted = pieces.slice(0, accepted).join("");
+    if (drafted) view.text.append(make("span", "ok", drafted));
+    view.text.append(document.createTextNode(pieces.slice(accepted).join("")));
+    view.tokens += pieces.length;
   }
   view.text.scrollTop = view.text.scrollHeight;
 }
@@ -64,22 +64,32 @@ function write(view, steps, prompt) {
 function show(player, seconds) {
   const { data, views, total } = player;
   for (const view of views) {
-    const { ends, texts } = view.lane;
+    const { ends, most, caches, took } = view.lane;
     let steps = Math.max(view.shown, 0);
     if (steps > 0 && ends[steps - 1] > seconds) steps = 0;
     while (steps < ends.length && ends[steps] <= seconds) steps += 1;
-    if (steps !== view.shown) {
-      write(view, steps, data.prompt);
-      const all = texts.reduce((sum, text) => sum + text.length, 0);
-      view.fill.style.width = `${(100 * view.tokens) / all}%`;
-    }
-    const done = steps === ends.length;
-    const time = done ? view.lane.took : `${(seconds * 1000).toFixed(1)} ms`;
+    if (steps !== view.shown) write(view, steps, data.prompt);
+    view.fill.style.width = `${(100 * view.tokens) / most}%`;
+    view.cache.textContent = steps ? (caches[steps - 1] ?? "") : "";
+    const time = steps === ends.length ? took : `${(seconds * 1000).toFixed(1)} ms`;
     view.state.textContent = `${view.tokens} ${data.words.tokens}, ${time}`;
-    view.row.dataset.done = String(done);
+    view.row.dataset.done = String(!data.live && steps === ends.length);
   }
   player.at = seconds;
-  player.controls.scrub.value = Math.round((1000 * seconds) / total);
+  player.controls.scrub.value = total ? Math.round((1000 * seconds) / total) : 0;
+}
+
+function update(player, data) {
+  player.data = data;
+  player.total = Math.max(0, ...data.lanes.map((lane) => lane.ends[lane.ends.length - 1] ?? 0));
+  player.views.forEach((view, index) => {
+    view.lane = data.lanes[index];
+    view.speed.textContent = view.lane.speed;
+    view.unit.textContent = `${data.words.rate} (${view.lane.ratio})`;
+  });
+  const { button, scrub, slowed } = player.controls;
+  button.disabled = scrub.disabled = data.live;
+  slowed.textContent = data.live ? data.words.live : data.words.slowed;
 }
 
 function run(player) {
@@ -103,33 +113,43 @@ function pause(player) {
   player.controls.button.textContent = player.data.words.play;
 }
 
+function start(root, data) {
+  const controls = build(root, data);
+  const player = { controls, views: controls.views, at: 0, playing: false };
+  controls.button.onclick = () => {
+    if (player.playing) return pause(player);
+    if (player.at >= player.total) show(player, 0);
+    return run(player);
+  };
+  controls.scrub.oninput = () => {
+    pause(player);
+    show(player, (controls.scrub.value / 1000) * player.total);
+  };
+  return player;
+}
+
 export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".tinyllm-lanes");
   const palette = getComputedStyle(parentElement)
     .getPropertyValue("--st-chart-categorical-colors")
     .split(",");
-  if (root.tinyllmIdentity !== data.identity) {
+  const isNew = root.tinyllmIdentity !== data.identity;
+  if (isNew) {
     if (root.tinyllmPlayer) root.tinyllmPlayer.playing = false;
     root.tinyllmIdentity = data.identity;
-    const controls = build(root, data);
-    const total = Math.max(...data.lanes.map((lane) => lane.ends[lane.ends.length - 1]));
-    const player = { data, controls, views: controls.views, total, at: 0, playing: false };
-    root.tinyllmPlayer = player;
-    controls.button.onclick = () => {
-      if (player.playing) return pause(player);
-      if (player.at >= total) show(player, 0);
-      return run(player);
-    };
-    controls.scrub.oninput = () => {
-      pause(player);
-      show(player, (controls.scrub.value / 1000) * total);
-    };
+    root.tinyllmPlayer = start(root, data);
+  }
+  const player = root.tinyllmPlayer;
+  const wasLive = player.data?.live ?? false;
+  if (isNew || wasLive) {
+    update(player, data);
     const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-    show(player, still ? total : 0);
-    if (still) pause(player);
+    const atEnd = data.live || wasLive || still;
+    show(player, atEnd ? player.total : 0);
+    if (atEnd) pause(player);
     else run(player);
   }
-  root.tinyllmPlayer.views.forEach((view, index) => {
+  player.views.forEach((view, index) => {
     view.row.style.setProperty("--lane", palette[COLOURS[index]]);
   });
 }

@@ -2,6 +2,7 @@
 // Everything is in the data, so pointing never asks the server.
 
 const MARKS = { accepted: 2, corrected: 1, bonus: 0, rejected: 4 };
+const LONGEST = 12; // symbols of a token's text beside its bar
 
 function element(parent, tag, name) {
   let found = parent.querySelector(`:scope > .${name}`);
@@ -19,20 +20,27 @@ function escape(text) {
   return node.innerHTML;
 }
 
-function bars(top) {
+function shortened(text) {
+  const symbols = [...text];
+  return symbols.length > LONGEST ? `${symbols.slice(0, LONGEST - 1).join("")}…` : text;
+}
+
+function bars(top, words) {
   const row = 16;
   const width = 240;
-  const lines = top.map(([symbol, p, q], index) => {
+  const labels = top.map(([text]) => shortened(text));
+  const from = Math.max(20, 8 + 7 * Math.max(...labels.map((label) => [...label].length)));
+  const lines = top.map(([text, id, p, q], index) => {
     const y = index * row;
-    const length = (value) => Math.max(1, value * (width - 92));
-    const drafted = q === null ? "" : `<rect x="20" y="${y + 8}" width="${length(q)}" height="6"
+    const length = (value) => Math.max(1, value * (width - from - 72));
+    const drafted = q === null ? "" : `<rect x="${from}" y="${y + 8}" width="${length(q)}" height="6"
       fill="url(#tinyllm-hatch)" stroke="var(--mark-corrected)" stroke-width="0.7"/>`;
     const numbers = q === null ? p.toFixed(2) : `${p.toFixed(2)} / ${q.toFixed(2)}`;
-    const end = 24 + Math.max(length(p), q === null ? 0 : length(q));
-    return `<text x="4" y="${y + 12}" font-weight="700"
-      style="font-family:var(--st-code-font)">${escape(symbol)}</text>
-      <rect x="20" y="${y + 1}" width="${length(p)}" height="6" fill="var(--mark-bonus)"/>
-      ${drafted}<text x="${end}" y="${y + 12}">${numbers}</text>`;
+    const end = from + 4 + Math.max(length(p), q === null ? 0 : length(q));
+    return `<g><title>${escape(text)}, ${escape(words.token)} ${id}</title><text x="4" y="${y + 12}"
+      font-weight="700" style="font-family:var(--st-code-font)">${escape(labels[index])}</text>
+      <rect x="${from}" y="${y + 1}" width="${length(p)}" height="6" fill="var(--mark-bonus)"/>
+      ${drafted}<text x="${end}" y="${y + 12}">${numbers}</text></g>`;
   });
   return `<svg viewBox="0 0 ${width} ${row * top.length}" role="img"><defs>
     <pattern id="tinyllm-hatch" width="4" height="4" patternUnits="userSpaceOnUse"
@@ -45,14 +53,13 @@ function inspect(panel, detail, words) {
     panel.textContent = words.inspect;
     return;
   }
-  const [mark, position, symbol, top] = detail;
-  const shown = symbol === "\n" ? "⏎" : symbol === " " ? "·" : symbol;
-  panel.innerHTML = `<div><b class="sym">${escape(shown)}</b> ${escape(mark)},
-    ${escape(words.position)} ${position}</div>
+  const [mark, position, text, id, top] = detail;
+  panel.innerHTML = `<div><b class="sym">${escape(shortened(text))}</b> ${escape(mark)},
+    ${escape(words.token)} ${id}, ${escape(words.position)} ${position}</div>
     <div class="keys"><span><span class="swatch" style="background:var(--mark-bonus)"></span>
     ${escape(words.target)}</span><span><span class="swatch" style="background:
     repeating-linear-gradient(45deg,var(--mark-corrected) 0 2px,transparent 2px 4px)"></span>
-    ${escape(words.drafter)}</span></div>${bars(top)}`;
+    ${escape(words.drafter)}</span></div>${bars(top, words)}`;
 }
 
 function choose(root, number) {
@@ -90,6 +97,7 @@ export default function ({ data, parentElement }) {
   for (const [mark, index] of Object.entries(MARKS)) {
     root.style.setProperty(`--mark-${mark}`, palette[index]);
   }
+  root.classList.toggle("wraps", data.wraps);
   const first = !root.tinyllmData;
   root.tinyllmData = data;
   element(root, "div", "legend").innerHTML = data.legend;
