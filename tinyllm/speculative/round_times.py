@@ -1,12 +1,13 @@
 """What a round costs here: rounds of every k in turn with plain tokens, timed inside the loop.
 
-It runs the real loop on real text, so that calls are timed as they come in a run: among sampling,
-verdicts and the other model's calls. Reads a clock, which the loop itself does not.
+It runs the real loop on real text, and always some of a kind one after the other, so that calls
+are timed as they come in a run: among sampling, verdicts and the other model's calls, with the
+processor's caches as these leave them. Reads a clock, which the loop itself does not.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import chain, combinations
 from statistics import median
 from time import perf_counter
 
@@ -23,25 +24,40 @@ from tinyllm.speculative.decoding import SpeculativeDecoder
 from tinyllm.speculative.drafters import Draft, Drafter, ModelDrafter, Proposal, RunShape
 
 KS = tuple(range(1, 9))
-TURNS = 21  # of one round of each k
+TURNS = 10  # through plain tokens and every k
+PLAIN, ROUNDS = 6, 3  # of a kind one after the other; the first finds others' caches, and is left
 TOKENS = 96  # behind the prompt, before a run begins again
 Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
-    """One round of k proposals, and the plain token decoded just before it."""
+    """One round of k proposals. Seconds."""
 
     k: int
     answered: bool  # all proposals are the drafter's; else it had fewer
     kept_all: bool
-    # In steps: the median plain token among the rounds that were timed together.
-    step: float
-    step_call: float  # the target's share of the plain token
     drafting: float  # the proposals
     verifying: float  # the target's call
     feeding: float  # the draft learns what was decided
     rest: float  # distributions, verdicts, draws, and the loop itself
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Plain tokens and rounds of every k, timed in one go, and so on one footing."""
+
+    step: float  # seconds of a plain token, the median
+    step_call: float  # the target's share of them
+    rounds: tuple[RoundTime, ...]
+
+    def in_steps(self) -> tuple[RoundTime, ...]:
+        """The rounds in steps."""
+        parts = ("drafting", "verifying", "feeding", "rest")
+        return tuple(
+            replace(time, **{part: getattr(time, part) / self.step for part in parts})
+            for time in self.rounds
+        )
 
 
 def calibrate(
@@ -56,17 +72,16 @@ def calibrate(
     seed: int = 0,
     kv_dtype: str | None = None,
 ) -> Costs:
-    """The costs that speculate(k="auto") weighs: medians of `turns` rounds of each k.
+    """The costs that speculate(k="auto") weighs, from `turns` through all k.
 
     The settings are those of the run to come. Raises what speculate() raises, also where the
     context has no room for the longest round behind the prompt.
     """
     sampling = Sampling(temperature, top_k, top_p)
-    times, _ = round_times(target, drafter, prompt, sampling, turns, seed, kv_dtype)
-    return costs_of(times)
+    return costs_of(list(timed_turns(target, drafter, prompt, sampling, turns, seed, kv_dtype)))
 
 
-def round_times(
+def timed_turns(
     target: Transformer,
     drafter: Drafter | Transformer,
     prompt: Prompt,
@@ -76,27 +91,24 @@ def round_times(
     kv_dtype: str | None = None,
     ks: Sequence[int] = KS,
     clock: Clock = perf_counter,
-) -> tuple[list[RoundTime], float]:
-    """`turns` rounds of each k, after a first turn that is not counted; and a step in seconds."""
-    tokens = prompt_tokens(prompt, target, max(ks) + 1)
+) -> Iterator[Turn]:
+    """Turn after turn, behind a prompt."""
+    tokens = prompt_tokens(prompt, target, 2 * (max(ks) + 1))  # for a round, and one not timed
     capacity = min(len(tokens) + TOKENS, target.config.context_length)
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     rehearsal = _Rehearsal(target, drafter, tokens, run, seed, clock)
     rehearsal.begin()
-    for k in ks:
-        rehearsal.round(k)
-    times = [rehearsal.round(k) for _ in range(turns) for k in ks]
-    step = median(time.step for time in times)
-    return [_in_units(time, step) for time in times], step
+    for _ in range(turns):
+        plain = [rehearsal.plain_token() for _ in range(PLAIN)][1:]
+        bursts = [[rehearsal.round(k) for _ in range(ROUNDS)][1:] for k in ks]
+        step = median(seconds for seconds, _ in plain)
+        call = median(call for _, call in plain)
+        yield Turn(step, call / step, tuple(chain.from_iterable(bursts)))
 
 
-def _in_units(time: RoundTime, unit: float) -> RoundTime:
-    names = ("step", "step_call", "drafting", "verifying", "feeding", "rest")
-    return replace(time, **{name: getattr(time, name) / unit for name in names})
-
-
-def costs_of(times: Sequence[RoundTime]) -> Costs:
+def costs_of(turns: Sequence[Turn]) -> Costs:
     """Medians by k; through what grows with k a straight line is laid."""
+    times = list(chain.from_iterable(turn.in_steps() for turn in turns))
     by_k: dict[int, list[RoundTime]] = {}
     for time in times:
         by_k.setdefault(time.k, []).append(time)
@@ -111,7 +123,7 @@ def costs_of(times: Sequence[RoundTime]) -> Costs:
     }
     return Costs(
         c=c,
-        verification={1: median(time.step_call for time in times)} | verifying,
+        verification={1: median(turn.step_call for turn in turns)} | verifying,
         asking=start + feeding[False],
         per_round=per_round,
         per_proposal=per_proposal,
@@ -177,10 +189,10 @@ class _Rehearsal:
         self._decoder.draft = self._draft
 
     def round(self, k: int) -> RoundTime:
-        """A plain token, then a round of k proposals, both in the clock's units."""
+        """A round of k proposals; a new run is begun when there is no more room."""
         if len(self._decoder.sequence) + k + 1 > self._run.capacity:
             self.begin()
-        step, step_call = self._plain_token()
+            self._decoder.round(k)
         draft, target, clock = self._draft, self._target, self._clock
         draft.answered = True
         draft.drafting = draft.feeding = draft.padding = target.seconds = 0.0
@@ -191,15 +203,13 @@ class _Rehearsal:
             k=k,
             answered=draft.answered,
             kept_all=event.accepted == k,
-            step=step,
-            step_call=step_call,
             drafting=draft.drafting,
             verifying=target.seconds,
             feeding=draft.feeding,
             rest=total - draft.drafting - draft.feeding - target.seconds,
         )
 
-    def _plain_token(self) -> tuple[float, float]:
+    def plain_token(self) -> tuple[float, float]:
         """Seconds of a token of plain decoding, and of the target's call in it."""
         if not self._plain_left:
             self._plain_left = self._run.capacity - len(self._tokens)
