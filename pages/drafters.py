@@ -47,7 +47,7 @@ play = controls.control_row(
     drafters.MORE,
     begin,
     kind=DraftersConfig,
-    widgets=drafters.page_widgets(),
+    widgets=drafters.page_widgets,
 )
 config: DraftersConfig = play.config
 state.ticking(show, play)

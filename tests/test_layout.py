@@ -9,7 +9,7 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,13 @@ LEVEL_OF = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 ONLY = {"memory": {"errors"}, "__main__": set(LEVEL_OF) - {"ui", "pages"}}
 DRAWING = {"streamlit", "plotly"}
 MAY_DRAW = {"ui", "pages"}
+# These need requirements-llm.txt, and are imported in the functions that use them.
+OPTIONAL = {
+    "tinyllm.loading.gguf_file",
+    "tinyllm.tokenizer.bpe",
+    "tinyllm.tokenizer.chat",
+    "tinyllm.tokenizer.files",
+}
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 
 
@@ -136,6 +143,19 @@ def pickle_faults(path: str, tree: ast.Module) -> list[str]:
     return faults
 
 
+def imported(modules: Iterable[Module]) -> set[str]:
+    """The foreign packages that modules import."""
+    known = {module.name for module in modules}
+    names = {name.partition(".")[0] for m in modules for _, name in imports(m, known)}
+    return names - sys.stdlib_module_names - {"tinyllm"}
+
+
+def listed(file: str) -> set[str]:
+    """The packages of a requirements file, as they are imported."""
+    lines = (ROOT / file).read_text(encoding="utf-8").splitlines()
+    return {line.partition("~=")[0] for line in lines if not line.startswith("#")}
+
+
 @pytest.fixture(scope="module")
 def modules() -> dict[str, Module]:
     return read_modules(ROOT)
@@ -151,12 +171,25 @@ def test_only_ui_and_pages_draw(modules: dict[str, Module]) -> None:
 
 def test_requirements_are_what_is_imported(modules: dict[str, Module]) -> None:
     """So that nothing is installed for nothing, or comes only because another package brings it."""
-    lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    listed = {line.partition("~=")[0] for line in lines if not line.startswith("#")}
-    found = {
-        name.partition(".")[0] for m in modules.values() for _, name in imports(m, set(modules))
-    }
-    assert found - sys.stdlib_module_names - {"tinyllm"} == listed
+    assert imported(modules.values()) == listed("requirements.txt") | listed("requirements-llm.txt")
+
+
+def test_language_models_packages_are_imported_where_they_are_optional(
+    modules: dict[str, Module],
+) -> None:
+    """Nothing outside these modules needs them; nothing imports these when it is imported."""
+    needs = listed("requirements-llm.txt")
+    found = {name for name, module in modules.items() if imported([module]) & needs}
+    assert found == OPTIONAL
+    top = [
+        (module.path, node.lineno)
+        for module in modules.values()
+        if module.name not in OPTIONAL
+        for node in module.tree.body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and (getattr(node, "module", None) or node.names[0].name) in OPTIONAL
+    ]
+    assert top == []
 
 
 def test_no_import_cycle(modules: dict[str, Module]) -> None:

@@ -4,10 +4,14 @@ Queries come scaled by 1 / sqrt(D) and turned to their positions, as keys are. T
 normalised after the product with the values; the plain form is in experiments/reference.py.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tinyllm.errors import SettingError
 from tinyllm.layers import FEW_ROWS, Array
 
 # Between these a sum of exponentials is right to rounding in float32, and in float64.
@@ -18,6 +22,7 @@ MANY_POSITIONS, _POSITIONS = 1024, 256
 
 # Prefill attends by blocks of this many queries, so that keys after a block are never touched.
 _QUERY_BLOCK = 64
+LARGEST_TREE = _QUERY_BLOCK  # tokens
 
 
 def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
@@ -38,32 +43,73 @@ def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array
     return (mixed.reshape(-1, head_dim) / total[:, None]).reshape(-1)
 
 
-def attend_rows(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """T new tokens that do not follow each other: each continues one of those before it.
+
+    depths (T,) are positions behind the cached ones, the root's is 0. mask (T, T) holds 0 where
+    a row sees a column, its ancestors and itself, and -inf elsewhere.
+    """
+
+    depths: NDArray[np.intp]
+    mask: Array
+
+    @classmethod
+    def of(cls, parents: Sequence[int]) -> "Tree":
+        """From the index of each token's parent, which stands before it; the root's is -1."""
+        n_rows = len(parents)
+        if n_rows > LARGEST_TREE or any(not -1 <= p < i for i, p in enumerate(parents)):
+            raise SettingError(
+                f"a tree has at most {LARGEST_TREE} tokens, each after its parent, not {parents}"
+            )
+        sees = np.eye(n_rows, dtype=bool)
+        for row, parent in enumerate(parents):
+            if parent >= 0:
+                sees[row] |= sees[parent]
+        depths = sees.sum(axis=1) - 1
+        return cls(depths, np.where(sees, 0.0, -np.inf).astype(np.float32))
+
+    def check(self, rows: int, call_ends: int | None) -> None:
+        """SettingError unless a call wants `rows` logits, one a node, and may write them all."""
+        if rows != len(self.depths) or call_ends is not None:
+            raise SettingError(
+                f"a tree of {len(self.depths)} nodes needs as many tokens and rows, not {rows}, "
+                "and a cache whose keys have no scales by channel"
+            )
+
+
+def attend_rows(
+    queries: Array, keys: Array, values: Array, ones: Array, tree: Tree | None = None
+) -> Array:
     """Attention of T new tokens, the last T of S positions, each blind to later ones.
 
-    queries (T, H, D) already scaled, keys (G, D, S), values (G, S, D) -> (T, C).
+    queries (T, H, D) already scaled, keys (G, D, S), values (G, S, D) -> (T, C). In a tree each
+    sees its ancestors and itself.
     """
     n_rows = len(queries)
     if n_rows <= _QUERY_BLOCK:
-        return _attend_block(queries, keys, values, ones)
+        mask = causal_mask(n_rows, queries.dtype) if tree is None else tree.mask
+        return _attend_block(queries, keys, values, ones, mask)
     start = keys.shape[2] - n_rows
     blocks = []
     for first in range(0, n_rows, _QUERY_BLOCK):
         block = queries[first : first + _QUERY_BLOCK]
         stop = start + first + len(block)
-        blocks.append(_attend_block(block, keys[:, :, :stop], values[:, :stop], ones))
+        mask = causal_mask(len(block), queries.dtype)
+        blocks.append(_attend_block(block, keys[:, :, :stop], values[:, :stop], ones, mask))
     return np.concatenate(blocks)
 
 
-def _attend_block(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
-    """attend_rows for queries (T, H, D) that see all S positions but the mask's corner."""
+def _attend_block(queries: Array, keys: Array, values: Array, ones: Array, mask: Array) -> Array:
+    """attend_rows for queries (T, H, D) that see all S positions but where the mask (T, T) of
+    the last T is -inf."""
     n_rows, n_head, head_dim = queries.shape
     n_kv_head, _, n_positions = keys.shape
     # (T, H, D) -> (G, H/G * T, D): the query heads of one KV head share one product.
     grouped = queries.transpose(1, 0, 2).reshape(n_kv_head, -1, head_dim)
     scores = _scores(grouped, keys).reshape(n_head, n_rows, n_positions)
     # Only the last T columns hold positions that some row must not see.
-    scores[:, :, n_positions - n_rows :] += causal_mask(n_rows, scores.dtype)
+    scores[:, :, n_positions - n_rows :] += mask
     weights, total = exponentials(
         scores.reshape(-1, n_positions), ones[:n_positions]
     )  # (H T, S), (H T,)

@@ -22,6 +22,14 @@ class TokenError(TinyllmError):
     """Text outside the alphabet, a token id outside the vocabulary, or an empty prompt."""
 
 
+class TokenizerError(TinyllmError):
+    """A tokenizer's files, or a chat template, that cannot be used."""
+
+
+class MissingPackageError(TinyllmError):
+    """Something that needs a package which is not installed."""
+
+
 class CacheOverflowError(TinyllmError):
     """More tokens than the KV cache has room for."""
 

@@ -83,6 +83,20 @@ def folding(
     yield FoldedWeights(tokens, positions, tuple(blocks), head)
 
 
+def folded_bytes(config: ModelConfig, dtype: np.dtype, chunk_bytes: int) -> int:
+    """Bytes that the folded weights take, chunks included, to a thousandth: gains are left out."""
+    width, hidden = config.width + 1, config.hidden_width
+    q_width = config.n_head * config.head_dim
+    qkv_width = q_width + 2 * config.n_kv_head * config.head_dim
+    up_width = hidden if config.activation == "gelu" else 2 * hidden
+    copies = 2 if chunk_bytes else 1  # of all but `down`, whose chunks are views
+    block = copies * (width * (qkv_width + up_width) + q_width * config.width)
+    block += hidden * config.width
+    tables = config.vocab_size + (config.context_length if config.positions == "learned" else 0)
+    head = copies * width * config.vocab_size
+    return dtype.itemsize * (tables * width + config.n_layer * block + head)
+
+
 class _Folder:
     """How the parts of one model are folded."""
 

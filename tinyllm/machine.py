@@ -2,6 +2,7 @@
 
 import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,23 @@ def this_machine() -> Machine:
         blas=", ".join(names),
         blas_threads=max((pool["num_threads"] for pool in pools), default=1),
     )
+
+
+def available_memory() -> int | None:
+    """Bytes that a process may still take: what Linux has free, inside its control group's limit.
+
+    None where the system does not tell.
+    """
+    found = []
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
+        line = next(line for line in lines if line.startswith("MemAvailable:"))
+        found.append(1024 * int(line.split()[1]))
+    with suppress(OSError, ValueError):  # "max" is no number, and no limit
+        group = Path("/sys/fs/cgroup")
+        limit = int((group / "memory.max").read_text("utf-8"))
+        found.append(limit - int((group / "memory.current").read_text("utf-8")))
+    return min(found, default=None)
 
 
 def _processor() -> str:

@@ -8,11 +8,13 @@ and a call keeps no state outside its cache, so threads may share a model.
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tinyllm import calibration
-from tinyllm.attention import attend_row, attend_rows
+from tinyllm.attention import Tree, attend_row, attend_rows
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
 from tinyllm.errors import (
@@ -23,7 +25,7 @@ from tinyllm.errors import (
     WeightsError,
     whole_number,
 )
-from tinyllm.folding import FoldedBlock, fold
+from tinyllm.folding import FoldedBlock, FoldedWeights, fold
 from tinyllm.layers import (
     Array,
     Constants,
@@ -47,27 +49,27 @@ class Transformer:
     def __init__(
         self,
         config: ModelConfig,
-        weights: Mapping[str, Array],
+        weights: Mapping[str, Array] | FoldedWeights,
         dtype: str = "float32",
         name: str = "model",
         chunk_bytes: int | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
-        """Weights by their family's names, see ModelConfig.weight_shapes.
+        """Weights by their family's names, see ModelConfig.weight_shapes, or already folded.
 
         chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
         see layers.Weight: 0 makes none, None takes what suits the model and this
         machine. The tokenizer is of characters where none is given.
         """
-        if dtype not in COMPUTE_DTYPES:
-            raise SettingError(f"dtype {dtype!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
         self.config = config
         self.name = name
-        self.dtype = np.dtype(dtype)
+        self.dtype = compute_dtype(dtype)
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
-        if chunk_bytes is None:
-            chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
-        self._weights = fold(weights, config, self.dtype, chunk_bytes)
+        if not isinstance(weights, FoldedWeights):
+            if chunk_bytes is None:
+                chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
+            weights = fold(weights, config, self.dtype, chunk_bytes)
+        self._weights = weights
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim
         self._activate = scaled_gelu if config.activation == "gelu" else scaled_swiglu
@@ -109,15 +111,19 @@ class Transformer:
         cache: KVCache | None = None,
         rows: int | None = None,
         hidden: list[Array] | None = None,
+        tree: Tree | None = None,
     ) -> Array:
         """Logits (rows, V) of the last `rows` of the T new tokens; all T by default.
 
         The tokens stand behind those in the cache and are appended to it; without a cache they
         start at position 0. `hidden`, when given, receives what the logits are made of: the rows
         of the residual stream behind the last layer, normalised, as pieces (n, C + 1) that
-        together have `rows` rows. Raises TokenError for no token or what is no token id,
-        CacheOverflowError or ContextOverflowError for too many, SettingError for rows outside
-        0..T or another model's cache, CacheRangeError for a key or value beyond what the cache's
+        together have `rows` rows. With a `tree` the tokens are its nodes, one behind the other in
+        the cache but each at its own depth; DenseCache.keep() then leaves one branch.
+
+        Raises TokenError for no token or what is no token id, CacheOverflowError or
+        ContextOverflowError for too many, SettingError for rows outside 0..T, a tree that does not
+        fit or another model's cache, CacheRangeError for a key or value beyond what the cache's
         dtype can hold; the cache then is unchanged.
         """
         tokens = checked_ids(tokens, self.config.vocab_size)
@@ -139,6 +145,8 @@ class Transformer:
             )
         if cache is None:
             cache = self.new_cache(capacity=n_new)
+        if tree is not None:
+            tree.check(n_new if rows is None else rows, cache.call_ends)
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows
@@ -148,7 +156,9 @@ class Transformer:
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             for last in _pieces(start, silent, n_new, cache.call_ends):
-                piece = self._run(tokens[first:last], start + first, cache, last > silent, hidden)
+                piece = self._run(
+                    tokens[first:last], start + first, cache, last > silent, hidden, tree
+                )
                 if last > silent:
                     logits.append(piece)
                 first = last
@@ -189,6 +199,7 @@ class Transformer:
         cache: KVCache,
         wants_logits: bool,
         hidden: list[Array] | None,
+        tree: Tree | None,
     ) -> Array:
         """Tokens from position `start` through all layers, by the path for their number.
 
@@ -203,8 +214,10 @@ class Transformer:
             layer, normalise, product = self._layer_row, normalise_row, weights.head.row
         else:
             x = weights.token_embedding[np.asarray(tokens)]
-            x += weights.position_embedding[start : start + len(tokens)]
+            x += weights.position_embedding[_positions(start, len(tokens), tree)]
             layer, normalise, product = self._layer_rows, normalise_rows, weights.head.rows
+            if tree is not None:
+                layer = partial(layer, tree=tree)
         for block, (keys, values) in zip(weights.blocks, cache.layers, strict=True):
             layer(block, x, start, keys, values, block is last)
         if last is not None:
@@ -239,23 +252,33 @@ class Transformer:
             stream += block.down_bias
 
     def _layer_rows(
-        self, block: FoldedBlock, x: Array, start: int, keys: Storage, values: Storage, silent: bool
+        self,
+        block: FoldedBlock,
+        x: Array,
+        start: int,
+        keys: Storage,
+        values: Storage,
+        silent: bool,
+        tree: Tree | None = None,
     ) -> None:
-        """One layer on the rows of T tokens, x (T, C + 1), in place, with the causal mask."""
+        """One layer on the rows of T tokens, x (T, C + 1), in place, with the causal mask or a
+        tree's."""
         n_head, n_kv_head, head_dim = self._heads
         n_new, stop = len(x), start + len(x)
         stream = x[:, :-1]  # (T, C)
         qkv = block.qkv.rows(normalise_rows(x))  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
         if self._turns is not None:
-            turns = self._turns[start:stop, None]
+            turns = self._turns[_positions(start, n_new, tree), None]
             place_heads(heads[:, :-n_kv_head], turns, block.head_gains, self._head_eps)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
         if silent:
             return
         constants = self._constants
-        mixed = attend_rows(heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones)
+        mixed = attend_rows(
+            heads[:, :n_head], keys.read(stop), values.read(stop), constants.ones, tree
+        )
         stream += block.attention_out.rows(mixed)
         if block.attention_bias is not None:
             stream += block.attention_bias
@@ -263,6 +286,18 @@ class Transformer:
         stream += block.down.rows(self._activate(hidden, constants))
         if block.down_bias is not None:
             stream += block.down_bias
+
+
+def compute_dtype(name: str) -> np.dtype:
+    """One of COMPUTE_DTYPES as numpy's, else SettingError."""
+    if name not in COMPUTE_DTYPES:
+        raise SettingError(f"dtype {name!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
+    return np.dtype(name)
+
+
+def _positions(start: int, n_new: int, tree: Tree | None) -> slice | NDArray[np.intp]:
+    """Where in the text n_new tokens behind `start` cached ones stand."""
+    return slice(start, start + n_new) if tree is None else start + tree.depths
 
 
 def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:

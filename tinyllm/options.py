@@ -12,7 +12,6 @@ from typing import NoReturn
 
 from tinyllm.errors import TinyllmError
 from tinyllm.loading import find_model
-from tinyllm.tokenizer import CharTokenizer
 
 
 class Parser(argparse.ArgumentParser):
@@ -99,7 +98,6 @@ def _refusal(wanted: str, shown: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"must be {wanted}, not {shown}")
 
 
-symbols = _checked(CharTokenizer().encode)  # text in the models' alphabet
 model = _checked(find_model)  # the name of a shipped model, or a folder
 
 

@@ -45,13 +45,12 @@ class Sampling:
 
         Ties: at temperature 0 the lowest id wins; top-k and top-p keep the lower id first.
         """
-        logits = logits.astype(np.float64)
         if self.temperature == 0:
             best = logits.argmax(axis=-1)
-            one_hot: Distribution = np.equal(np.arange(logits.shape[-1]), best[..., None]).astype(
-                float
-            )
+            one_hot: Distribution = np.zeros(logits.shape)
+            np.put_along_axis(one_hot, best[..., None], 1.0, axis=-1)
             return one_hot
+        logits = logits.astype(np.float64)
         # Shifted before the division: a tiny temperature must not overflow to inf - inf.
         logits -= logits.max(axis=-1, keepdims=True)
         logits /= self.temperature

@@ -142,6 +142,19 @@ class DenseCache:
                 slab.copy(slice(source.length), cast(Slab, other), positions)
         self._length = source.length
 
+    def keep(self, start: int, branch: Sequence[int]) -> None:
+        """Of a tree's tokens, written from `start` on, leave those of one branch, in order.
+
+        `branch` holds their places behind start. SettingError for keys with scales by channel.
+        """
+        if list(branch) != list(range(len(branch))):  # else all lie where they belong
+            pageable(self.format)
+            at, where = slice(start, start + len(branch)), start + np.asarray(branch)
+            for keys, values in self.layers:
+                for storage in (cast(Slab, keys), cast(Slab, values)):
+                    storage.copy(at, storage, where)
+        self.truncate(start + len(branch))
+
     def truncate(self, length: int) -> None:
         """Forget all tokens from position `length` on; O(1), nothing is erased or moved.
 

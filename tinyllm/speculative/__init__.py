@@ -3,7 +3,7 @@
 from tinyllm.speculative.auto import AUTO
 from tinyllm.speculative.costs import Costs
 from tinyllm.speculative.counters import Counters
-from tinyllm.speculative.decoding import MAX_K, Round, SpeculativeDecoder, speculate
+from tinyllm.speculative.decoding import Round, SpeculativeDecoder
 from tinyllm.speculative.drafters import (
     ALL_DRAFTERS,
     DRAFTERS,
@@ -16,6 +16,8 @@ from tinyllm.speculative.drafters import (
     named,
 )
 from tinyllm.speculative.round_times import calibrate
+from tinyllm.speculative.run import MAX_K, speculate
+from tinyllm.speculative.tree import MAX_WIDTH, TreeDecoder
 from tinyllm.speculative.verification import RULES
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "AUTO",
     "DRAFTERS",
     "MAX_K",
+    "MAX_WIDTH",
     "RULES",
     "Costs",
     "Counters",
@@ -34,6 +37,7 @@ __all__ = [
     "NGramDrafter",
     "Round",
     "SpeculativeDecoder",
+    "TreeDecoder",
     "calibrate",
     "named",
     "speculate",

@@ -27,6 +27,14 @@ def residual(p: Distribution, q: Distribution) -> Distribution:
     return excess / total if total > 0 else p
 
 
+def without(q: Distribution, token: int) -> Distribution | None:
+    """q when a token has been drawn and is not put back; None when nothing is left."""
+    rest = q.copy()
+    rest[token] = 0.0
+    total = rest.sum()
+    return rest / total if total > 0 else None
+
+
 def acceptance_rate(p: Distribution, q: Distribution) -> float:
     """sum_x min(p(x), q(x)): the expected acceptance of one proposal, 1 - total variation."""
     return float(p.clip(None, q).sum())

@@ -5,24 +5,21 @@ and a draft model's, hold the whole committed sequence but its last token; durin
 nothing is fed to a draft, which catches up when it is asked again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
-from tinyllm.errors import SettingError, whole_number
+from tinyllm.attention import Tree
+from tinyllm.errors import SettingError
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
-from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
-from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
-from tinyllm.speculative.auto import AUTO, AutoK
-from tinyllm.speculative.costs import Costs
-from tinyllm.speculative.drafters import Drafter, ModelDrafter, Proposal, RunShape
+from tinyllm.sampling import Distribution, Sampler
+from tinyllm.speculative.drafters import Drafter, Proposal, RunShape
 from tinyllm.speculative.verification import rule_named
 from tinyllm.tokenizer import checked_ids
 
-MAX_K = 64
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
@@ -45,76 +42,13 @@ class Round:
     q: Distribution = field(compare=False)  # (len(proposed), V), the drafter's
     target_cache_peak: int  # tokens the target's cache held after the call, rejected ones too
     target_cache_length: int  # and holds when the round is over
-
-
-def speculate(
-    target: Transformer,
-    drafter: Drafter | Transformer,
-    prompt: Prompt,
-    *,
-    k: int | Literal["auto"] = 4,
-    max_new_tokens: int = 96,
-    temperature: float = 0.0,
-    top_k: int | None = None,
-    top_p: float = 1.0,
-    seed: int = 0,
-    stop: Stop = (),
-    kv_dtype: str | None = None,
-    sampler: Sampler | None = None,
-    verify: str = "token",
-    costs: Costs | None = None,
-) -> Iterator[Round]:
-    """Rounds that together emit the tokens following a prompt, with the target's own law.
-
-    A round proposes at most k tokens, fewer near the end of max_new_tokens, so a run makes
-    exactly max_new_tokens tokens unless a stop token ends it. With k="auto" every round has the
-    k that promises most at `costs`, and a plain step where none does, see AutoK. verify="block"
-    judges the proposals of a round as a whole, see verification.py. `sampler` replaces the
-    seeded one. Raises, before the first round, TokenError, SettingError or ContextOverflowError.
-    """
-    auto = _auto(costs, max_new_tokens) if k == AUTO else None
-    k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, MAX_K)
-    tokens = prompt_tokens(prompt, target, max_new_tokens)
-    stops = stop_tokens(stop, target)
-    run = RunShape(
-        capacity=len(tokens) + max_new_tokens,
-        vocab_size=target.config.vocab_size,
-        sampling=Sampling(temperature, top_k, top_p),
-        kv_dtype=kv_dtype,
-    )
-    if isinstance(drafter, Transformer):
-        drafter = ModelDrafter(drafter)
-    decoder = SpeculativeDecoder(
-        target, drafter, tokens, run, stops, sampler or RandomSampler(seed), kv_dtype, verify
-    )
-
-    def rounds() -> Iterator[Round]:
-        end = len(tokens) + max_new_tokens
-        while len(decoder.sequence) < end:
-            # The target's own token takes one place of those left.
-            room = end - len(decoder.sequence) - 1
-            wanted = min(auto.next_k() if auto else k, room)
-            event = decoder.round(wanted) if wanted else decoder.step()
-            if auto and wanted:
-                auto.learn(len(event.proposed), event.accepted)
-            yield event
-            if event.tokens[-1] in stops:
-                return
-
-    return rounds()
-
-
-def _auto(costs: Costs | None, tokens: int) -> AutoK:
-    if costs is None:
-        raise SettingError(
-            f'k="{AUTO}" needs costs, what the calls of this pair cost in steps: '
-            "give costs=calibrate(target, drafter, prompt)"
-        )
-    return AutoK(costs, tokens)
+    siblings: tuple[tuple[int, ...], ...] = ()  # of each proposal, in a tree; see tree.py
 
 
 class SpeculativeDecoder:
     """The state of one run: the committed sequence, the target's cache and the draft."""
+
+    extra_rows = 0  # of a call, beyond those that may be committed
 
     def __init__(
         self,
@@ -128,7 +62,8 @@ class SpeculativeDecoder:
         verify: str = "token",
     ) -> None:
         self.sequence = list(prompt)
-        self.cache = target.new_cache(kv_dtype, run.capacity)
+        room = min(run.capacity + self.extra_rows, target.config.context_length)
+        self.cache = target.new_cache(kv_dtype, room)
         if not callable(getattr(drafter, "start", None)):
             raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
         run = replace(run, target=target, cache=self.cache)
@@ -153,7 +88,7 @@ class SpeculativeDecoder:
             self._behind = False
         proposal = self.draft.propose(self.sequence, k, self._sampler) if k else Proposal([], [])
         proposed, q = checked_proposal(proposal, k, self._vocab_size)
-        event = self.verify(proposed, q) if proposed else self.step()
+        event = self.verify(proposed, q, proposal) if proposed else self.step()
         self.draft.commit(self.sequence)
         self._behind = False
         return event
@@ -171,8 +106,11 @@ class SpeculativeDecoder:
             position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
         )
 
-    def verify(self, proposed: list[int], q: Distribution) -> Round:
-        """One target call on the proposals, and what it makes of them."""
+    def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
+        """One target call on the proposals, and what it makes of them.
+
+        `proposed` and `q` are the proposal's, checked.
+        """
         position = len(self.sequence)
         logits = self._call([self.sequence[-1], *proposed])
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
@@ -202,16 +140,17 @@ class SpeculativeDecoder:
             target_cache_length=self.cache.length,
         )
 
-    def _call(self, tokens: list[int]) -> Array:
+    def _call(self, tokens: list[int], tree: Tree | None = None) -> Array:
         """The target's logits; its hidden states are kept where the draft reads them."""
         self._hidden: list[Array] = []
         hidden = None if self._observe is None else self._hidden
-        return self._target.forward(tokens, self.cache, hidden=hidden)
+        return self._target.forward(tokens, self.cache, hidden=hidden, tree=tree)
 
-    def _show(self, accepted: int) -> None:
-        """Show the draft the state that the sequence's last token was drawn from."""
+    def _show(self, row: int) -> None:
+        """Show the draft the state that the sequence's last token was drawn from, a row of the
+        last call."""
         if self._observe is not None:
-            state = np.concatenate(self._hidden)[accepted]
+            state = np.concatenate(self._hidden)[row]
             self._observe(state, len(self.sequence) - 1)
 
 

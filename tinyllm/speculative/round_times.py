@@ -13,6 +13,7 @@ from time import perf_counter
 
 import numpy as np
 
+from tinyllm.attention import Tree
 from tinyllm.cache import KVCache
 from tinyllm.generation import Token, generate
 from tinyllm.layers import Array
@@ -250,10 +251,11 @@ class _TimedModel(Transformer):
         cache: KVCache | None = None,
         rows: int | None = None,
         hidden: list[Array] | None = None,
+        tree: Tree | None = None,
     ) -> Array:
         """Of the model, timed."""
         start = self._clock()
-        logits = super().forward(tokens, cache, rows, hidden)
+        logits = super().forward(tokens, cache, rows, hidden, tree)
         self.seconds += self._clock() - start
         return logits
 

@@ -19,7 +19,7 @@ from tinyllm.training.schedule import Plan
 from tinyllm.training.trainer import StepDone
 
 HEADS = 4
-DIVERGENCE_UNTIL = 0.5  # share of the steps, as in a draft's distillation
+DIVERGENCE_UNTIL = 0.3  # share of the steps, as in a draft's distillation
 _DEVIATION = 0.02  # of fresh tables
 
 

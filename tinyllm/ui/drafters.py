@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from tinyllm.experiments.drafters import DrafterRow, DraftersConfig, DraftersRecord
+from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prompts import COPYING_PROMPT
 from tinyllm.experiments.timing import Spread
 from tinyllm.ui import widgets
@@ -41,7 +42,7 @@ def _verify() -> Any:
     return widgets.choice("verify", _("Verify by"), text, DraftersConfig)
 
 
-def page_widgets() -> widgets.Widgets:
+def page_widgets(model: ModelChoice) -> widgets.Widgets:
     """The page's controls by field."""
     slider = partial(widgets.slider, kind=DraftersConfig)
     own: dict[str, Callable[[], Any]] = {
@@ -51,7 +52,7 @@ def page_widgets() -> widgets.Widgets:
             "k", _("k, proposals a round"), 1, _("How many tokens a drafter proposes at most.")
         ),
     }
-    return dict(widgets.RUN_WIDGETS) | own
+    return dict(widgets.run_widgets(model)) | own
 
 
 def figure(rows: Sequence[DrafterRow]) -> Figure:

@@ -118,10 +118,12 @@ class HeadsDraft:
             return proposal
         token = sequence[-1]
         for head in self._heads[:k]:
-            q = self._sampling.distribution(head.logits(self._state, token))
+            logits = head.logits(self._state, token)
+            q = self._sampling.distribution(logits)
             token = sampler.draw(q)
             proposal.tokens.append(token)
             proposal.q.append(q)
+            proposal.logits.append(logits)
         return proposal
 
     def commit(self, sequence: Sequence[int]) -> None:

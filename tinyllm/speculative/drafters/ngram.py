@@ -58,7 +58,7 @@ class NGramDraft:
             if place is not None:
                 period = len(sequence) - place
                 tokens = [sequence[place + i % period] for i in range(k)]
-                return Proposal(tokens, [self._one_hot(token) for token in tokens])
+                return Proposal(tokens, self._one_hot(tokens))
         return Proposal([], [])
 
     def commit(self, sequence: Sequence[int]) -> None:
@@ -69,7 +69,7 @@ class NGramDraft:
                     self._follower[tuple(sequence[end - n : end])] = end
         self._indexed = max(self._indexed, len(sequence))
 
-    def _one_hot(self, token: int) -> Distribution:
-        q = np.zeros(self._vocab_size)
-        q[token] = 1.0
-        return q
+    def _one_hot(self, tokens: list[int]) -> list[Distribution]:
+        q = np.zeros((len(tokens), self._vocab_size))
+        q[np.arange(len(tokens)), tokens] = 1.0
+        return list(q)

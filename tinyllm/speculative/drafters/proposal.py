@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tinyllm.cache import KVCache
+from tinyllm.layers import Array
 from tinyllm.model import Transformer
 from tinyllm.sampling import Distribution, Sampler, Sampling
 
@@ -19,6 +20,8 @@ class Proposal:
 
     tokens: list[int]
     q: list[Distribution] = field(compare=False)  # one (V,) a token
+    # What q is made of, one (V,) a token, or nothing: at temperature 0 trees branch by it.
+    logits: list[Array] = field(default_factory=list, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,10 @@ def draw_in_turn(
     """
     proposal = Proposal([], [])
     for _ in range(min(k, cache.capacity - cache.length)):
-        q = sampling.distribution(model.forward([token], cache)[0])
+        logits = model.forward([token], cache)[0]
+        q = sampling.distribution(logits)
         token = sampler.draw(q)
         proposal.tokens.append(token)
         proposal.q.append(q)
+        proposal.logits.append(logits)
     return proposal

@@ -1,0 +1,37 @@
+"""Texts on which the real language model and its tokenizer are compared with references."""
+
+PROMPTS = (
+    "The capital of France is",
+    "Water boils at a temperature of",
+    "Once upon a time, in a small village by the sea,",
+    "The three primary colours are",
+    "To make a cup of tea, first",
+    "In 1969, the first human being walked on",
+    "Photosynthesis is the process by which",
+    "The quick brown fox jumps over the lazy dog. The quick brown fox",
+    "def fibonacci(n):\n    if n < 2:\n        return n\n",
+    "import numpy as np\n\ndef mean(values):\n",
+    "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n",
+    "for i in range(10):\n    print(",
+    "SELECT name, age FROM users WHERE",
+    "<html>\n<head>\n<title>",
+    "1, 2, 3, 4, 5,",
+    "Q: What is the largest planet?\nA:",
+    "Dear Sir or Madam,\n\nI am writing to",
+    "日本の首都は",
+    "Le petit prince habitait sur une",
+    "<|im_start|>user\nName two fruits.<|im_end|>\n<|im_start|>assistant\n",
+)
+TEXTS = (
+    *PROMPTS,
+    "",
+    " ",
+    "  two spaces,\ttabs\t\tand\r\nline ends\n\n\n",
+    "It's they'll WE'VE don't I'd — “quoted” … naïve café Zürich",
+    "12345 3.14159 1,000,000 0x7F 2026-11-30 v1.2.3",
+    "x = {'a': [1, 2.5], \"b\": None}  # comment\n\tif not x: return -1\n",
+    "吾輩は猫である。名前はまだ無い。どこで生れたかとんと見当がつかぬ。",
+    "カタカナ ひらがな 漢字 ｶﾅ \uff11\uff12\uff13",
+    "😀👍🏽👩‍👩‍👧‍👦🇯🇵 🏳️‍🌈 e\u0301",
+    "مرحبا Привет Γειά 안녕하세요 नमस्ते ١٢٣",
+)
