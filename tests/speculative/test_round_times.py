@@ -9,7 +9,8 @@ from tinyllm.errors import ContextOverflowError
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate
-from tinyllm.speculative.round_times import RoundTime, Turn, costs_of, timed_turns
+from tinyllm.speculative.rehearsal import RoundTime
+from tinyllm.speculative.round_times import Turn, costs_of, timed_turns
 
 STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
 

@@ -31,7 +31,8 @@ from tinyllm.sampling import Sampling
 from tinyllm.speculative import AUTO, Counters, Drafter, speculate
 from tinyllm.speculative.drafters import draft_of
 from tinyllm.speculative.profile import profile
-from tinyllm.speculative.round_times import Clock, timed_turns
+from tinyllm.speculative.rehearsal import Clock
+from tinyllm.speculative.round_times import timed_turns
 
 REPEATS = 3  # times through the prompts
 TURNS = 1  # through all k behind each prompt, for the costs
