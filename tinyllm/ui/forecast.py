@@ -10,6 +10,8 @@ from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
+LEGEND = {"orientation": "h", "x": 0.02, "y": 0.02, "xanchor": "left", "yanchor": "bottom"}
+
 
 def figure(rows: Sequence[ForecastRow]) -> Figure:
     """Speed-up by k: the flat ideal, the forecast, and what was measured, k = auto last."""
@@ -49,7 +51,7 @@ def figure(rows: Sequence[ForecastRow]) -> Figure:
             "range": [-0.5, len(KS) + 0.5],
         },
         "yaxis": {"range": [0, top * 1.12], "nticks": 6},
-        "legend": {"x": 0.02, "y": 0.03, "xanchor": "left", "yanchor": "bottom"},
+        "legend": LEGEND,
         "shapes": [level(1)],
         "annotations": [heading(_("Speed against plain decoding, by k"), 1)],
     }
