@@ -40,7 +40,8 @@ def figure(rows: Sequence[ForecastRow]) -> Figure:
             "hovertemplate": _("k = %{x}: measured %{y:.2f} × plain<extra></extra>"),
         },
     ]
-    top = max([1.2, *(row.flat or 0 for row in fixed), *(spread.high for spread in spreads)])
+    lines = [height or 0 for row in fixed for height in (row.flat, row.forecast)]
+    top = max([1.2, *lines, *(spread.high for spread in spreads)])
     layout = {
         "margin": MARGIN,
         "xaxis": {
