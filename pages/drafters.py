@@ -9,8 +9,9 @@ from tinyllm.experiments.drafters import (
     entrants,
     watch,
 )
-from tinyllm.speculative import EarlyExitDrafter, FallbackDrafter, ModelDrafter, NGramDrafter
+from tinyllm.speculative import EarlyExitDrafter, FallbackDrafter, HeadsDrafter, NGramDrafter
 from tinyllm.speculative.drafters import SURE
+from tinyllm.speculative.tree import chosen, siblings
 from tinyllm.ui import controls, drafters, layout, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -56,7 +57,7 @@ controls.try_this(
     {
         _("Something to copy: one method over and over"): drafters.COPYING,
         _("Only the likeliest token: temperature 0"): DraftersConfig(temperature=0.0),
-        _("Two proposals: k = 2"): DraftersConfig(k=2),
+        _("Two proposals, four candidates each"): DraftersConfig(k=2, width=4),
     }
 )
 layout.below(
@@ -64,19 +65,32 @@ layout.below(
         "A drafter may be anything that proposes tokens and says with which probability. A small "
         "model has weights and a cache of its own. Prompt lookup copies what followed the same "
         "characters earlier and is certain of it. Before a draft model it speaks only where at "
-        "least {sure} characters are the same. Early exit reads the target's own first layers with "
-        "its last norm and head, and needs no byte more: what those layers leave in the cache is "
-        "what checking would put there. c is clocked inside the runs: the time spent drafting, "
-        "for each proposal, in steps of plain decoding."
+        "least {sure} characters are the same. Early exit reads the target's own first layers "
+        "with its last norm and head, and needs no byte more: what those layers leave in the "
+        "cache is what checking would put there. Trained heads read the state behind the target's "
+        "last layer. In a tree further candidates, drawn from the same q without putting back, "
+        "stand beside every proposal; the target checks all in one call, each with its own "
+        "ancestors, and where a proposal is refused its neighbours are tried on what is left of "
+        "p. c is clocked inside the runs: the time spent drafting, for each proposal, in steps of "
+        "plain decoding."
     ).format(sure=SURE.shortest),
     formula=drafters.formula(play.result, config.k),
-    code=(ModelDrafter, NGramDrafter, FallbackDrafter, EarlyExitDrafter),
+    code=(NGramDrafter, FallbackDrafter, EarlyExitDrafter, HeadsDrafter, chosen, siblings),
     sources=(
         *layout.SOURCES[:2],
         _("A. Saxena, *Prompt Lookup Decoding*, 2023: copying n-grams as a drafter."),
         _(
             "M. Elhoushi and others, *LayerSkip*, ACL 2024, arXiv 2404.16710: the first layers "
             "draft, the rest check. There the model is trained for it; here it is not."
+        ),
+        _(
+            "T. Cai and others, *Medusa*, ICML 2024, arXiv 2401.10774, and Z. Ankner and others, "
+            "*Hydra*, 2024, arXiv 2402.05109: heads on the last state, each seeing the one before."
+        ),
+        _(
+            "X. Miao and others, *SpecInfer*, ASPLOS 2024, arXiv 2305.09781, and W. Jeon and "
+            "others, *Recursive Speculative Decoding*, 2024, arXiv 2402.14160: trees of proposals, "
+            "and drawing them without putting back."
         ),
     ),
     export={"drafters": [row.row() for row in play.result.rows]},

@@ -23,7 +23,7 @@ LEVELS = (
     ("errors", "machine", "quantities", "memory"),
     ("config", "config_json", "tokenizer"),
     ("layers", "attention", "stored", "folding", "untrained"),
-    ("model", "cache", "sampling", "calibration"),
+    ("model", "overflow", "cache", "sampling", "calibration"),
     ("prompt", "loading", "options"),
     ("generation", "speculative"),
     ("tinyllm",),

@@ -25,6 +25,11 @@ _QUERY_BLOCK = 64
 LARGEST_TREE = _QUERY_BLOCK  # tokens
 
 
+def positions_of(start: int, n_new: int, tree: "Tree | None") -> slice | NDArray[np.intp]:
+    """Where in the text n_new tokens behind `start` cached ones stand."""
+    return slice(start, start + n_new) if tree is None else start + tree.depths
+
+
 def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array:
     """Attention of one new token, which may see every cached position: no mask.
 

@@ -11,20 +11,12 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tinyllm import calibration
-from tinyllm.attention import Tree, attend_row, attend_rows
+from tinyllm.attention import Tree, attend_row, attend_rows, positions_of
 from tinyllm.cache import DenseCache, KVCache, PagedPool, Storage, new_cache
 from tinyllm.config import ModelConfig
-from tinyllm.errors import (
-    CacheRangeError,
-    ContextOverflowError,
-    SettingError,
-    TokenError,
-    WeightsError,
-    whole_number,
-)
+from tinyllm.errors import ContextOverflowError, SettingError, TokenError, whole_number
 from tinyllm.folding import FoldedBlock, FoldedWeights, fold
 from tinyllm.layers import (
     Array,
@@ -37,6 +29,7 @@ from tinyllm.layers import (
     scaled_gelu,
     scaled_swiglu,
 )
+from tinyllm.overflow import refuse_overflow
 from tinyllm.tokenizer import CharTokenizer, Tokenizer, checked_ids
 from tinyllm.untrained import random_weights
 
@@ -164,33 +157,12 @@ class Transformer:
                 first = last
         if overflows:
             with np.errstate(over="ignore", invalid="ignore"):
-                self._refuse_what_is_not_finite(cache, start, start + n_new, logits)
+                refuse_overflow(self.name, cache, start, start + n_new, logits)
         cache.commit(tokens)
         if len(logits) == 1:
             return logits[0]
         nothing = np.empty((0, self.config.vocab_size), self.dtype)
         return np.concatenate([nothing, *logits])
-
-    def _refuse_what_is_not_finite(
-        self, cache: KVCache, start: int, stop: int, logits: list[Array]
-    ) -> None:
-        """Name the first keys or values at start..stop-1, or the logits, that left their range."""
-        for layer, (keys, values) in enumerate(cache.layers):
-            for kind, new in (
-                ("keys", keys.read(stop)[:, :, start:]),  # (G, D, S)
-                ("values", values.read(stop)[:, start:]),  # (G, S, D)
-            ):
-                if not np.isfinite(new).all():
-                    raise CacheRangeError(
-                        f"the {kind} of layer {layer + 1} hold a number that a KV cache in "
-                        f"{cache.dtype} cannot: choose a wider KV dtype or, where there is none, "
-                        'compute in "float64"'
-                    )
-        if not all(np.isfinite(part).all() for part in logits):
-            raise WeightsError(
-                f"{self.name}'s weights are so large that its logits overflow in "
-                f'{self.dtype.name}: load it with dtype="float64", or train it anew'
-            )
 
     def _run(
         self,
@@ -214,7 +186,7 @@ class Transformer:
             layer, normalise, product = self._layer_row, normalise_row, weights.head.row
         else:
             x = weights.token_embedding[np.asarray(tokens)]
-            x += weights.position_embedding[_positions(start, len(tokens), tree)]
+            x += weights.position_embedding[positions_of(start, len(tokens), tree)]
             layer, normalise, product = self._layer_rows, normalise_rows, weights.head.rows
             if tree is not None:
                 layer = partial(layer, tree=tree)
@@ -269,7 +241,7 @@ class Transformer:
         qkv = block.qkv.rows(normalise_rows(x))  # (T, C + 1) -> (T, (H + 2G) D)
         heads = qkv.reshape(n_new, -1, head_dim)  # (T, H + 2G, D)
         if self._turns is not None:
-            turns = self._turns[_positions(start, n_new, tree), None]
+            turns = self._turns[positions_of(start, n_new, tree), None]
             place_heads(heads[:, :-n_kv_head], turns, block.head_gains, self._head_eps)
         keys.write(start, heads[:, n_head:-n_kv_head])
         values.write(start, heads[:, -n_kv_head:])
@@ -293,11 +265,6 @@ def compute_dtype(name: str) -> np.dtype:
     if name not in COMPUTE_DTYPES:
         raise SettingError(f"dtype {name!r} is unknown; choose {' or '.join(COMPUTE_DTYPES)}")
     return np.dtype(name)
-
-
-def _positions(start: int, n_new: int, tree: Tree | None) -> slice | NDArray[np.intp]:
-    """Where in the text n_new tokens behind `start` cached ones stand."""
-    return slice(start, start + n_new) if tree is None else start + tree.depths
 
 
 def _pieces(start: int, silent: int, n_new: int, call_ends: int | None) -> list[int]:

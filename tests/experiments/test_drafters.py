@@ -63,6 +63,15 @@ def test_rows_count_what_the_engine_does(model: Transformer) -> None:
         assert set(row.row()) >= {"c", "speedup_low", "weights_bytes", "state_bytes"}
 
 
+def test_a_tree_is_one_and_the_same_drafter_with_siblings(model: Transformer) -> None:
+    config = CONFIG.with_(width=3, temperature=1.0)
+    drafter = ModelDrafter(random_model(SMALL, seed=2))
+    (run,) = watch(config, model, {"draft-tree": drafter}, repeats=1)
+    settings = {"max_new_tokens": 24, "temperature": 1.0, "seed": config.seed}
+    expected = speculate(model, drafter, config.prompt, k=3, width=3, **settings)
+    assert run.counters == Counters.of(expected)
+
+
 def test_what_a_drafter_holds(model: Transformer) -> None:
     rows = {row.drafter: row for row in record_of(CONFIG, model, 1).rows}
     tokens = len(CONFIG.prompt) + CONFIG.tokens
@@ -77,8 +86,8 @@ def test_drafting_is_clocked_inside_the_run(model: Transformer, monkeypatch) -> 
     monkeypatch.setattr(drafters, "perf_counter", count().__next__)
     clocked = ClockedDrafter(NGramDrafter())
     rounds = list(speculate(model, clocked, CONFIG.prompt, k=3, max_new_tokens=24))
-    asked = sum(event.position < len(CONFIG.prompt) + 23 for event in rounds)  # the last has k = 0
-    assert clocked.seconds == asked + len(rounds)
+    asked = sum(event.position < len(CONFIG.prompt) + 23 for event in rounds)  # the last: a step
+    assert clocked.seconds == 2 * asked
 
 
 def test_a_clock_changes_no_token(model: Transformer) -> None:
@@ -97,7 +106,11 @@ def test_above_temperature_0_nothing_is_called_identical(model: Transformer) -> 
 def test_every_target_enters_with_every_drafter() -> None:
     assert "target" in TARGETS
     assert set(TARGETS) <= set(shipped_models())
-    assert tuple(entrants("target")) == available("target")
+    names = tuple(entrants("target"))
+    assert names[: len(available("target"))] == available("target")
+    trees = names[len(available("target")) :]
+    assert "draft-tree" in trees
+    assert all(name.removesuffix("-tree") in names for name in trees)
 
 
 def test_a_prompt_too_long_is_refused() -> None:

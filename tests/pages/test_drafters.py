@@ -5,11 +5,10 @@ from typing import Any
 import pytest
 
 from tests.pages.opening import complaints, finished, open_page, well
-from tinyllm.experiments.drafters import DraftersConfig
-from tinyllm.speculative.drafters import available
+from tinyllm.experiments.drafters import DraftersConfig, entrants
 
 SHORT = {"tokens": "8"}
-ENTRANTS = len(available(DraftersConfig().target))
+ENTRANTS = len(entrants(DraftersConfig().target))
 
 
 def test_every_drafter_has_its_row_in_the_end() -> None:
@@ -20,7 +19,7 @@ def test_every_drafter_has_its_row_in_the_end() -> None:
     assert all("×" in speed for speed in table["speed against plain"])
 
 
-@pytest.mark.parametrize("field", ["k", "temperature"])
+@pytest.mark.parametrize("field", ["k", "temperature", "width"])
 def test_sliders_at_both_ends(field: str) -> None:
     app = open_page("drafters", **SHORT)
     for end in DraftersConfig.ranges[field]:

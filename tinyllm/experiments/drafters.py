@@ -39,6 +39,8 @@ TARGETS = tuple(
     name for name in ("base", "target") if {name, draft_of(name)} <= set(shipped_models())
 )
 REPEATS = 5
+TREE = "-tree"  # behind the name of a drafter whose proposals get siblings, see speculative/tree.py
+_BRANCHING = ("draft", "heads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class DraftersConfig(Settings):
 
     ranges: ClassVar[Mapping[str, tuple[float, float]]] = {
         name: RANGES[name] for name in ("k", "temperature", "tokens", "seed")
-    }
+    } | {"width": (2, 4)}
     choices: ClassVar[Mapping[str, tuple[Any, ...]]] = {"target": TARGETS, "verify": tuple(RULES)}
 
     target: str = TARGETS[0]
@@ -56,7 +58,8 @@ class DraftersConfig(Settings):
     prompt: str = DEFAULT_PROMPT
     tokens: int = 96
     seed: int = 0
-    verify: str = "token"  # the acceptance rule
+    verify: str = "token"  # the acceptance rule, of all but trees
+    width: int = 2  # candidates for a place, of trees
 
     def check(self) -> None:
         """The prompt is text the model knows, and with the new tokens fits its positions."""
@@ -154,12 +157,18 @@ class ClockedDrafter:
 
 
 def entrants(target: str, load: Callable[[str], Transformer] = load_model) -> dict[str, Drafter]:
-    """Every drafter that ships for a target, by its name."""
+    """Every drafter that ships for a target, by its name; some once more, as a tree."""
     found = {}
     for name in available(target):
         drafter = named(name, load, target)
         found[name] = ModelDrafter(drafter) if isinstance(drafter, Transformer) else drafter
-    return found
+    trees = {name + TREE: found[name] for name in _BRANCHING if name in found}
+    return found | trees
+
+
+def way_of(name: str, width: int, verify: str = "token") -> dict[str, Any]:
+    """How the proposals of an entrant are checked: the arguments of speculate()."""
+    return {"width": width} if name.endswith(TREE) else {"verify": verify}
 
 
 def watch(
@@ -177,15 +186,8 @@ def watch(
         step = sum(seconds[1:]) / len(seconds[1:])
         for name, drafter in drafters.items():
             clocked = ClockedDrafter(drafter)
-            begin = partial(
-                speculate,
-                target,
-                clocked,
-                config.prompt,
-                k=config.k,
-                verify=config.verify,
-                **settings,
-            )
+            own = way_of(name, config.width, config.verify) | settings
+            begin = partial(speculate, target, clocked, config.prompt, k=config.k, **own)
             rounds = list(timed(begin))
             assert clocked.draft is not None
             yield DrafterRun(
@@ -214,7 +216,7 @@ class DraftersRecord:
 
     @property
     def rows(self) -> list[DrafterRow]:
-        """A row for every drafter that has run, in the order of ALL_DRAFTERS."""
+        """A row for every drafter that has run, in the order of entrants."""
         return [_row(name, runs, self.temperature) for name, runs in self.runs.items()]
 
 

@@ -12,12 +12,13 @@ from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import SettingError
 from tinyllm.loading import shipped_models, stored_config
 from tinyllm.loading.names import PACKAGED, language_models
-from tinyllm.speculative import ALL_DRAFTERS, DRAFTERS
+from tinyllm.speculative import DRAFTERS
+from tinyllm.speculative.drafters import available
 
 DEFAULT = "target"
 NGRAM = "ngram"  # prompt lookup, which goes with every model
 # Which drafters go with which trained target.
-DRAFTERS_OF = {"target": DRAFTERS, "base": ALL_DRAFTERS}
+DRAFTERS_OF = {"target": DRAFTERS, "base": available("base")}
 LARGE = 50_000_000  # parameters; of a larger model less is measured, as every call takes long
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tinyllm.experiments.decode import CACHED, Figure, engine_call
-from tinyllm.experiments.drafters import entrants
+from tinyllm.experiments.drafters import entrants, way_of
 from tinyllm.experiments.prompts import COPYING_PROMPT, validation_prompts, validation_text
 from tinyllm.experiments.timing import Case, Spread, in_turn
 from tinyllm.generation import generate
@@ -26,6 +26,7 @@ from tinyllm.speculative.drafters import draft_of
 KS = range(1, 9)
 TURNS, REPEATS = 60, 5
 TEMPERATURE, TOKENS = 0.7, 96
+WIDTH = 2  # of trees
 BOUNDED = "base"  # the pair that the bounds are of: its weights outgrow the processor's caches
 
 
@@ -82,7 +83,7 @@ def speeds(
     settings = {"temperature": TEMPERATURE}
     found = []
     for name, drafter in drafters.items():
-        runs = {k: partial(speculate, target, drafter, k=k) for k in ks}
+        runs = {k: partial(speculate, target, drafter, k=k, **way_of(name, WIDTH)) for k in ks}
         spreads = against_plain(target, runs, prompts or validation_prompts(), settings, repeats)
         found += [Figure(_cell(name, k), "ratio", spread) for k, spread in spreads.items()]
         yield from found[-len(spreads) :]

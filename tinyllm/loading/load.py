@@ -106,7 +106,7 @@ def stored_config(name: str | Path) -> ModelConfig:
     path = find_model(name)
     if path.is_dir():
         return ModelConfig.load(path / "config.json")
-    _require("gguf")
+    require("gguf")
     from tinyllm.loading.gguf_file import GgufWeights
 
     return GgufWeights(path).config
@@ -166,7 +166,7 @@ def _is_weight(name: str) -> bool:
 def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """That of a tokenizer.json; without one, characters, when the vocabulary is theirs."""
     if (folder / "tokenizer.json").exists():
-        _require("tokenizers", "jinja2")
+        require("tokenizers", "jinja2")
         from tinyllm.tokenizer.files import from_json
 
         return from_json(folder, config.vocab_size)
@@ -179,7 +179,7 @@ def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 
 
 def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
-    _require("gguf", "tokenizers", "jinja2")
+    require("gguf", "tokenizers", "jinja2")
     from tinyllm.loading.gguf_file import GgufWeights
     from tinyllm.tokenizer.files import from_gguf
 
@@ -187,7 +187,7 @@ def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
     return file, file.config, from_gguf(file.metadata, file.config.vocab_size)
 
 
-def _require(*packages: str) -> None:
+def require(*packages: str) -> None:
     """MissingPackageError for those that are not installed."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:

@@ -17,13 +17,15 @@ from tinyllm.ui.findings import NO_DIFFERENCE
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes
 
-MAIN, MORE = ("target", "k", "temperature", "verify"), ("prompt", "tokens", "seed")
+MAIN, MORE = ("target", "k", "temperature"), ("width", "verify", "prompt", "tokens", "seed")
 NAMES = {
     "draft": _("draft model"),
     "ngram": _("prompt lookup"),
     "draft-ngram": _("lookup, else draft"),
     "early-exit": _("first half of the layers"),
     "heads": _("heads on the last state"),
+    "draft-tree": _("draft model, as a tree"),
+    "heads-tree": _("heads, as a tree"),
 }
 COPYING = DraftersConfig(prompt=COPYING_PROMPT, temperature=0.0)
 _PANELS = ((0, 0.58), (0.66, 1))  # of the chart's width: speed, tokens per call
@@ -37,17 +39,23 @@ def _target() -> Any:
 def _verify() -> Any:
     text = _(
         "Accept proposals one by one, or judge a round's proposals as a block, which keeps at "
-        "least as many on average. The output law is the target's either way."
+        "least as many on average; trees only one by one. The law is the target's either way."
     )
     return widgets.choice("verify", _("Verify by"), text, DraftersConfig)
 
 
 def page_widgets(model: ModelChoice) -> widgets.Widgets:
-    """The page's controls by field."""
+    """The page's controls by field; all targets share the default model's."""
     slider = partial(widgets.slider, kind=DraftersConfig)
     own: dict[str, Callable[[], Any]] = {
         "target": _target,
         "verify": _verify,
+        "width": lambda: slider(
+            "width",
+            _("Tree width"),
+            1,
+            _("How many candidates a tree has for every place; the target checks them all."),
+        ),
         "k": lambda: slider(
             "k", _("k, proposals a round"), 1, _("How many tokens a drafter proposes at most.")
         ),
