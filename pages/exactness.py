@@ -67,11 +67,11 @@ config, record = play.config, play.result
 state.ticking(show, play)
 layout.drawn(play, CHECKPOINTS[-1])
 controls.try_this(
-    {prefix.strip()[:30]: RunConfig(prompt=prefix) for prefix in prefixes_for(config.chosen_model)}
-    | {
-        _("Only three symbols: top-k 3"): RunConfig(top_k=3),
-        _("A draft that is far off"): RunConfig(),
+    {
+        prefix.strip().splitlines()[0]: RunConfig(prompt=prefix)
+        for prefix in prefixes_for(config.chosen_model)
     }
+    | {_("Only three tokens: top-k 3"): RunConfig(top_k=3)}
 )
 layout.below(
     reading=_(

@@ -135,5 +135,5 @@ layout.below(
         "published": [flat(row) for row in numbers],
     },
     settings=play.config,
-    numbers=forecast.cost_rows(play.result.costs) if play.result.times else (),
+    numbers=forecast.cost_rows(play.result.costs) if play.result.turns else (),
 )

@@ -1,5 +1,6 @@
 """Home: the race. One prompt, three ways to decode it, measured just now."""
 
+from tinyllm.experiments.models import QUESTIONS
 from tinyllm.experiments.race import RaceRecord, is_live, live_race, race, table, tokens_read
 from tinyllm.experiments.request import prompt_ids
 from tinyllm.experiments.settings import RunConfig
@@ -53,6 +54,12 @@ controls.try_this(
         _("A longer text: 256 tokens"): RunConfig(tokens=256),
         _("Guess twice as far: k = 8"): RunConfig(k=8),
         _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram"),
+    }
+    if config.chosen_model.characters
+    else {
+        _("Much to copy: rewrite a text"): RunConfig(prompt=QUESTIONS["rewrite"]),
+        _("Guess twice as far: k = 8"): RunConfig(k=8),
+        _("A smaller cache: int8"): RunConfig(kv_dtype="int8"),
     },
 )
 read_uncached, read_cached = tokens_read(len(prompt_ids(config.prompt, target)), config.tokens)

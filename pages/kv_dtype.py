@@ -6,8 +6,9 @@ from tinyllm.cache import Format
 from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
-from tinyllm.experiments import memory, outliers
+from tinyllm.experiments import memory
 from tinyllm.experiments.kv_dtype import (
+    LARGE,
     TOKENS,
     FormatRecord,
     extent_for,
@@ -15,7 +16,7 @@ from tinyllm.experiments.kv_dtype import (
     texts,
     watch,
 )
-from tinyllm.experiments.outliers import OutlierRow
+from tinyllm.experiments.models import is_large
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.ui import controls, formats, formulas, layout, state
@@ -66,17 +67,6 @@ def show() -> None:
         st.markdown(f":gray[:small[{formats.progress(record)}]]")
 
 
-def large_channel() -> list[OutlierRow]:
-    """The rows of the model in use, measured once."""
-    kept = state.store("outliers")
-    rows: list[OutlierRow] | None = kept.get(config.target)
-    if rows is None:
-        with state.turn():
-            rows = list(outliers.rows(target))
-        kept.put(config.target, rows)
-    return rows
-
-
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))
 play = controls.control_row(
     PAGE,
@@ -90,20 +80,18 @@ shape = target.config
 state.ticking(show, play)
 if not play.running:
     layout.timing(play, extent_for(target).turns)
+if extent_for(target) == LARGE:
+    st.caption(formats.less_is_measured(LARGE))
 controls.try_this(
     {
         _("Four bits: int4"): RunConfig(kv_dtype="int4"),
         _("A scale for every eight numbers: int4_g8"): RunConfig(kv_dtype="int4_g8"),
         _("Keys by channel: int4_channel"): RunConfig(kv_dtype="int4_channel"),
-        _("Eight bits, one KV head"): RunConfig(kv_dtype="int8", kv_heads=1),
+        _("Eight bits: int8"): RunConfig(kv_dtype="int8"),
     },
 )
 
-rows = large_channel()
-st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
-figure = drawn.figure(rows, config.kv_dtype)
-plot(figure, "outlier_chart", alt=drawn.chart(rows, config.kv_dtype), height=280)
-st.markdown(drawn.notice(rows, config.kv_dtype))
+rows = drawn.section(target, config.kv_dtype, ready=not (is_large(shape) and play.running))
 
 size = memory.cache_size(shape, config.kv_dtype, TOKENS)
 layout.below(

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from tinyllm.experiments.models import QUESTIONS
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.speculative import (
     CacheSpan,
@@ -63,9 +64,18 @@ controls.try_this(
     {
         _("Guess twice as far: k = 8"): RunConfig(k=8),
         _("Only the likeliest token: temperature 0"): RunConfig(temperature=0.0),
-        _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram", temperature=0.0),
-        _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
-    },
+    }
+    | (
+        {
+            _("No draft model at all: prompt lookup"): RunConfig(drafter="ngram", temperature=0.0),
+            _("A smaller cache: int8, 2 KV heads"): RunConfig(kv_dtype="int8", kv_heads=2),
+        }
+        if config.chosen_model.characters
+        else {
+            _("Much to copy: rewrite a text"): RunConfig(prompt=QUESTIONS["rewrite"]),
+            _("A smaller cache: int8"): RunConfig(kv_dtype="int8"),
+        }
+    ),
 )
 
 counters = record.counters

@@ -22,6 +22,7 @@ PAGES = (
     "speculative",
     "exactness",
     "sweep",
+    "forecast",
     "drafters",
     "guide",
     "article",
@@ -69,7 +70,7 @@ def marked_charts(page: Page) -> int:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path or "home")
 def test_first_view(visit: Visit, path: str, scheme: str) -> None:
     page = visit(path, scheme=scheme)
-    if path.startswith("sweep"):  # a long run, and nothing below depends on its end
+    if path in ("sweep", "forecast"):  # a long run, and nothing below depends on its end
         page.locator(CHARTS).nth(1).wait_for()
         stop_button(page).click()
     settle(page)

@@ -20,8 +20,8 @@ from tinyllm.speculative import NGramDrafter
 
 @pytest.fixture(autouse=True)
 def with_the_toy(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = {**models.models(), toy.NAME: toy.CHOICE}
-    monkeypatch.setattr(models, "models", lambda: known)
+    known = {**models._shipped(), toy.NAME: toy.CHOICE}
+    monkeypatch.setattr(models, "_shipped", lambda: known)
 
 
 @pytest.fixture
@@ -110,7 +110,8 @@ def test_a_character_of_several_tokens_is_shown_when_it_is_whole(model: Transfor
     assert [piece for (piece,) in lane.pieces] == ["", "", "日", "", "", "本", " the"]
     (begun,) = race.lanes(steps[:5], model.tokenizer)
     assert begun.text == "日"
-    assert request.text_of(tokens[:5], model) == "日"
+    assert request.text_of([256, toy.STOP], model.tokenizer) == " the"
+    assert request.text_of(tokens[:5], model.tokenizer) == "日"
 
 
 def test_rounds_keep_the_top_of_both_laws_and_no_more(model: Transformer) -> None:

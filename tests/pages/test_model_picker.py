@@ -9,8 +9,9 @@ import tinyllm
 from tests import toy
 from tests.pages.opening import complaints, finished, open_page, well
 from tinyllm.experiments import models
-from tinyllm.loading import load_model
+from tinyllm.loading import Loaded, Progress, load_model
 from tinyllm.model import Transformer
+from tinyllm.ui import state
 
 PAGES = ("home", "speculative", "kv_dtype", "prefill", "exactness")
 
@@ -18,13 +19,19 @@ PAGES = ("home", "speculative", "kv_dtype", "prefill", "exactness")
 @pytest.fixture(autouse=True)
 def with_the_toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The toy among the models to choose from."""
-    known = {**models.models(), toy.NAME: toy.CHOICE}
+    known = {**models._shipped(), toy.NAME: toy.CHOICE}
 
     def load(name: str) -> Transformer:
         return toy.toy_model() if name == toy.NAME else load_model(name)
 
-    monkeypatch.setattr(models, "models", lambda: known)
+    monkeypatch.setattr(models, "_shipped", lambda: known)
+
+    def load_slowly(name: str) -> Iterator[Progress | Loaded]:
+        yield Progress(0, 2, 1024)
+        yield Loaded(load(name))
+
     monkeypatch.setattr(tinyllm, "load_model", load)
+    monkeypatch.setattr(state, "loading", load_slowly)
     st.cache_resource.clear()
     yield
     st.cache_resource.clear()
@@ -35,7 +42,7 @@ def test_a_page_opens_with_a_model_and_its_own_prompt(page: str) -> None:
     app = well(open_page(page, model=toy.NAME))
     assert complaints(app) == []
     assert app.selectbox(key="model").value == toy.NAME
-    assert app.selectbox(key="model").options == list(models.models())
+    assert app.selectbox(key="model").options == list(models.names())
     if page not in ("prefill", "exactness"):
         assert app.text_area(key="prompt").value == toy.CHOICE.prompt
     assert "prompt" not in app.query_params

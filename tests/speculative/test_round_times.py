@@ -1,5 +1,7 @@
 """Costs of rounds read from a clock that only the models' calls move: what was put in comes out."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.speculative.constant import constant_model
@@ -7,7 +9,8 @@ from tinyllm.errors import ContextOverflowError
 from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate
-from tinyllm.speculative.round_times import RoundTime, costs_of, round_times
+from tinyllm.speculative.rehearsal import RoundTime
+from tinyllm.speculative.round_times import Turn, costs_of, timed_turns
 
 STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
 
@@ -34,19 +37,20 @@ def models():
 
 def test_the_parts_of_a_round_are_told_apart(ticks):
     target, draft = models()
-    times, step = round_times(target, draft, [0], Sampling(1.0), turns=30, clock=ticks)
-    assert step == STEP
-    assert [time.k for time in times] == list(range(1, 9)) * 30
+    turns = list(timed_turns(target, draft, [0], Sampling(1.0), turns=15, clock=ticks))
+    assert all((turn.step, turn.step_call) == (STEP, 1) for turn in turns)
+    times = [time for turn in turns for time in turn.in_steps()]
+    assert [time.k for time in times] == [k for k in range(1, 9) for _ in range(2)] * 15
     for time in times:
-        assert time.step == time.step_call == 1
         assert time.drafting == time.k * DRAFT / STEP
         assert time.verifying == (STEP + time.k * WIDER) / STEP
         assert time.feeding == (DRAFT / STEP if time.kept_all else 0)
         assert time.rest == 0
     assert {time.kept_all for time in times} == {True, False}
-    costs = costs_of(times)
+    costs = costs_of(turns)
     assert costs.c == pytest.approx(DRAFT / STEP)
     assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}
+    assert costs.asking == pytest.approx(0, abs=1e-12)
     assert costs.per_round == pytest.approx(0, abs=1e-12)
     assert costs.per_proposal == pytest.approx(0, abs=1e-12)
     assert costs.catch_up == DRAFT / STEP
@@ -54,18 +58,18 @@ def test_the_parts_of_a_round_are_told_apart(ticks):
 
 def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
     target, _ = models()
-    times, _ = round_times(target, NGramDrafter(), [0, 1], Sampling(0.7), turns=3, clock=ticks)
-    costs = costs_of(times)
+    turns = timed_turns(target, NGramDrafter(), [0, 1], Sampling(0.7), turns=3, clock=ticks)
+    costs = costs_of(list(turns))
     assert costs.c == 0
     assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}
 
 
 def test_work_beside_the_calls_is_a_line_in_k():
     times = [
-        RoundTime(k, True, False, 1.0, 0.9, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
+        RoundTime(k, True, False, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
         for k in (1, 2, 3)
     ]
-    costs = costs_of(times)
+    costs = costs_of([Turn(1.0, 0.9, tuple(times))])
     assert costs.c == pytest.approx(0.1)
     assert costs.asking == pytest.approx(0.03 + 0.02)
     assert costs.per_round == pytest.approx(0.04)
@@ -74,6 +78,8 @@ def test_work_beside_the_calls_is_a_line_in_k():
     for time in times:
         parts = time.drafting + time.verifying + time.feeding + time.rest
         assert costs.round(time.k) == pytest.approx(parts)
+    twice = [replace(time, verifying=2 * time.verifying) for time in times]
+    assert costs_of([Turn(2.0, 0.9, tuple(twice))]).verification == costs.verification
 
 
 def test_a_calibration_on_the_real_clock(target, draft):

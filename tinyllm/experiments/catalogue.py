@@ -17,6 +17,7 @@ from tinyllm.experiments import (
     head_quality,
     kv_dtype,
     kv_heads,
+    language_model,
     memory,
     outliers,
     paging,
@@ -37,6 +38,7 @@ class Experiment:
     name: str
     shows: str  # in a clause, for --help and the report
     rows: Callable[[], Iterator[Row]]
+    optional: bool = False  # needs what `make llm` installs, and is no part of a report
 
 
 def _decode() -> Iterator[Row]:
@@ -122,6 +124,11 @@ def _pitfalls() -> Iterator[Row]:
     return map(flat, pitfalls.rows(bench))
 
 
+def _llm() -> Iterator[Row]:
+    """The packaged language model, with the bounds it is held to."""
+    return (figure.row() for figure in language_model.rows())
+
+
 EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
@@ -139,7 +146,9 @@ EXPERIMENTS = {
         Experiment("call-cost", "target calls of several tokens, and a draft call", _call_cost),
         Experiment("speculative", "speed-up over k and temperature, against theory", _speculative),
         Experiment("forecast", "speed-up by k, said beforehand and measured", _forecast),
+        Experiment("llm", "a real language model: calls, prefix reuse, prompt lookup", _llm, True),
         Experiment("pitfalls", "known faults done on purpose, beside what is right", _pitfalls),
         Experiment("guide", "the article's questions, answered with numbers from here", _guide),
     )
 }
+REPORTED = [name for name, experiment in EXPERIMENTS.items() if not experiment.optional]

@@ -8,6 +8,7 @@ decoded speculatively, in turn with plain decoding, and the ideal in which check
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from statistics import median
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -30,10 +31,11 @@ from tinyllm.sampling import Sampling
 from tinyllm.speculative import AUTO, Counters, Drafter, speculate
 from tinyllm.speculative.drafters import draft_of
 from tinyllm.speculative.profile import profile
-from tinyllm.speculative.round_times import Clock, round_times
+from tinyllm.speculative.rehearsal import Clock
+from tinyllm.speculative.round_times import timed_turns
 
 REPEATS = 3  # times through the prompts
-TURNS = 2  # rounds of each k behind each prompt, for the costs
+TURNS = 1  # through all k behind each prompt, for the costs
 WATCHED: tuple[K, ...] = (*KS, "auto")
 SETTINGS = RunConfig(tokens=96)
 
@@ -127,11 +129,13 @@ def _calibrated(
     """A few rounds of each k behind a prompt; `first` seconds brought plain decoding's first."""
     sampling = _sampling(settings)
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
-    times, step = round_times(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
+    turns = timed_turns(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
+    done = tuple(turns)
     begin = clock()
     speculate(target, drafter, prompt, **settings)  # feeds the prompt, and makes no round yet
     start = clock() - begin
-    return Calibration(tuple(times), first / step, start / step)
+    step = median(turn.step for turn in done)
+    return Calibration(done, first / step, start / step)
 
 
 def _foreseen(

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import AUTO, Costs, Counters
 from tinyllm.speculative.profile import Expected
-from tinyllm.speculative.round_times import RoundTime, costs_of
+from tinyllm.speculative.round_times import Turn, costs_of
 
 KS = tuple(range(1, 9))
 K = int | Literal["auto"]
@@ -20,7 +20,7 @@ K = int | Literal["auto"]
 class Calibration:
     """Rounds timed behind one prompt, and what beginning costs, in steps."""
 
-    times: tuple[RoundTime, ...]
+    turns: tuple[Turn, ...]
     plain_start: float  # caches, prefill and first token of plain decoding
     start: float  # caches and prefills of a speculative run
 
@@ -65,7 +65,7 @@ class ForecastRow:
 class ForecastRecord:
     """What was measured so far; `rows` says what it amounts to."""
 
-    times: list[RoundTime] = field(default_factory=list)
+    turns: list[Turn] = field(default_factory=list)
     plain_starts: list[float] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
     foreseen: list[Foreseen] = field(default_factory=list)
@@ -74,7 +74,7 @@ class ForecastRecord:
     def take(self, event: Calibration | Foreseen | Measured) -> bool:
         """Take one event in; True for what moves a point."""
         if isinstance(event, Calibration):
-            self.times += event.times
+            self.turns += event.turns
             self.plain_starts.append(event.plain_start)
             self.starts.append(event.start)
         elif isinstance(event, Foreseen):
@@ -86,7 +86,7 @@ class ForecastRecord:
     @property
     def costs(self) -> Costs:
         """Of all rounds timed so far."""
-        return costs_of(self.times)
+        return costs_of(self.turns)
 
     def tokens_per_call(self, k: int) -> float:
         """As expected over all texts so far."""
@@ -132,7 +132,7 @@ class ForecastRecord:
 
     def rows(self, target: str, drafter: str, temperature: float) -> list[ForecastRow]:
         """Every k, then k chosen as it goes where it was measured. Nothing before a text."""
-        if not (self.times and self.foreseen):
+        if not (self.turns and self.foreseen):
             return []
         costs = self.costs
         forecasts = {k: self.forecast(k, costs) for k in KS}

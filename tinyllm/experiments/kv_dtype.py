@@ -246,7 +246,7 @@ def texts(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress]:
         for token in generate(model, **asked | {"kv_dtype": dtype}):
             made[part].append(token.id)
             yield Progress(dtype, part, len(dtypes))
-    yield Texts(*(text_of(tokens, model) for tokens in made))
+    yield Texts(*(text_of(tokens, model.tokenizer) for tokens in made))
 
 
 @dataclass(slots=True)

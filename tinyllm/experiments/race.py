@@ -9,9 +9,9 @@ the one that has taken the least time so far makes the next step. Draws nothing.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 
-from tinyllm.experiments.request import request
+from tinyllm.experiments.request import pieces_of, request
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
@@ -119,11 +119,11 @@ def _record(name: str, repeats: list[list[Step]], tokenizer: Tokenizer) -> Lane:
     ordered = sorted(repeats, key=lambda repeat: sum(step.seconds for step in repeat))
     middle = ordered[len(ordered) // 2]
     tokens = tuple(token for step in middle for token in step.tokens)
-    feed = tokenizer.stream().feed
+    pieces = iter(pieces_of(tokens, tokenizer))
     return Lane(
         name=name,
         tokens=tokens,
-        pieces=tuple(tuple(feed(token) for token in step.tokens) for step in middle),
+        pieces=tuple(tuple(islice(pieces, len(step.tokens))) for step in middle),
         accepted=tuple(step.accepted for step in middle),
         ends=tuple(accumulate(step.seconds for step in middle)),
         tokens_per_second=Spread.of(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from threadpoolctl import threadpool_limits
 
 from tinyllm.experiments.article import Beside, article, beside
-from tinyllm.experiments.catalogue import EXPERIMENTS
+from tinyllm.experiments.catalogue import EXPERIMENTS, REPORTED
 from tinyllm.experiments.rows import Row
 from tinyllm.experiments.settings import Settings
 from tinyllm.machine import this_machine
@@ -51,7 +51,7 @@ class Measured:
     seconds: float
 
 
-def measure(names: Iterable[str] = EXPERIMENTS) -> Iterator[Measured]:
+def measure(names: Iterable[str] = REPORTED) -> Iterator[Measured]:
     """Run experiments one after the other, one BLAS thread, an event a row."""
     for name in names:
         start = perf_counter()

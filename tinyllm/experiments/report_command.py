@@ -8,7 +8,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from tinyllm.experiments.catalogue import EXPERIMENTS
+from tinyllm.experiments.catalogue import REPORTED
 from tinyllm.experiments.documents import html, markdown
 from tinyllm.experiments.report import Report, measure
 from tinyllm.options import path
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--only",
         nargs="+",
-        choices=list(EXPERIMENTS),
-        default=list(EXPERIMENTS),
+        choices=list(REPORTED),
+        default=list(REPORTED),
         metavar="NAME",
-        help="some experiments: " + ", ".join(EXPERIMENTS),
+        help="some experiments: " + ", ".join(REPORTED),
     )
 
 

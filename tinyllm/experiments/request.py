@@ -9,6 +9,7 @@ from typing import Any
 
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.model import Transformer
+from tinyllm.tokenizer import Tokenizer
 
 
 def prompt_ids(prompt: str, model: Transformer) -> list[int]:
@@ -19,9 +20,16 @@ def prompt_ids(prompt: str, model: Transformer) -> list[int]:
     return tokenizer.encode(prompt)
 
 
-def text_of(tokens: Iterable[int], model: Transformer) -> str:
+def pieces_of(tokens: Iterable[int], tokenizer: Tokenizer) -> list[str]:
+    """The text that each token completes: "" while a character lacks some of its bytes, and for
+    a token that ends the text."""
+    feed, stops = tokenizer.stream().feed, tokenizer.stop_tokens
+    return ["" if token in stops else feed(token) for token in tokens]
+
+
+def text_of(tokens: Iterable[int], tokenizer: Tokenizer) -> str:
     """The text of tokens as far as its characters are whole."""
-    return "".join(map(model.tokenizer.stream().feed, tokens))
+    return "".join(pieces_of(tokens, tokenizer))
 
 
 def request(config: RunConfig, model: Transformer) -> dict[str, Any]:

@@ -152,7 +152,7 @@ def _is_weight(name: str) -> bool:
 def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
     """That of a tokenizer.json; without one, characters, when the vocabulary is theirs."""
     if (folder / "tokenizer.json").exists():
-        _require("tokenizers", "jinja2")
+        require("tokenizers", "jinja2")
         from tinyllm.tokenizer.files import from_json
 
         return from_json(folder, config.vocab_size)
@@ -165,7 +165,7 @@ def _tokenizer(folder: Path, config: ModelConfig) -> Tokenizer:
 
 
 def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
-    _require("gguf", "tokenizers", "jinja2")
+    require("gguf", "tokenizers", "jinja2")
     from tinyllm.loading.gguf_file import GgufWeights
     from tinyllm.tokenizer.files import from_gguf
 
@@ -173,7 +173,7 @@ def _gguf(path: Path) -> tuple[WeightsFile, ModelConfig, Tokenizer]:
     return file, file.config, from_gguf(file.metadata, file.config.vocab_size)
 
 
-def _require(*packages: str) -> None:
+def require(*packages: str) -> None:
     """MissingPackageError for those that are not installed."""
     missing = [package for package in packages if find_spec(package) is None]
     if missing:

@@ -93,7 +93,7 @@ def control_row(
         wrong = wrong_parameters(kind, ["model"], models.chosen(models.DEFAULT))
         with columns[main.index("model")]:
             values["model"] = model_menu(prompt_of)
-    model = models.chosen(values.get("model", models.DEFAULT))
+    model = _chosen(values.get("model", models.DEFAULT), messages)
     others = [field for field in main if field != "model"]
     if not st.session_state.pop(ADOPTED, False):
         wrong |= wrong_parameters(kind, [*others, *more], model)
@@ -121,6 +121,15 @@ def control_row(
     with columns[-1]:
         _buttons(play, at_once(play.config))
     return play
+
+
+def _chosen(name: str, messages: DeltaGenerator) -> ModelChoice:
+    """A model by name; the page ends here when what is on the disk under it cannot be read."""
+    try:
+        return models.chosen(name)
+    except TinyllmError as error:
+        messages.error(literal(str(error)))
+        st.stop()
 
 
 def _run_example(model: ModelChoice, prompt_of: Callable[[ModelChoice], str]) -> dict[str, Any]:

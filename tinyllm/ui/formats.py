@@ -10,7 +10,14 @@ from math import log10
 from typing import Any
 
 from tinyllm.config import ModelConfig
-from tinyllm.experiments.kv_dtype import REFERENCE, FormatRecord, FormatRow, Texts, per_token
+from tinyllm.experiments.kv_dtype import (
+    REFERENCE,
+    Extent,
+    FormatRecord,
+    FormatRow,
+    Texts,
+    per_token,
+)
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, format_seconds
@@ -174,6 +181,19 @@ def notice(record: FormatRecord, chosen: str) -> str:
             "step takes {step} against {reference_step}: numbers are decoded when they are read."
         )
     return sentence.format(**_words(row, reference))
+
+
+def less_is_measured(extent: Extent) -> str:
+    """How little of a large model is looked at."""
+    return _(
+        "Of a large model less is measured: {prompts} texts of {tokens} tokens, and the loss over "
+        "{windows} stretches of {window} tokens, with their standard error."
+    ).format(
+        prompts=extent.prompts,
+        tokens=extent.new_tokens,
+        windows=extent.windows,
+        window=extent.window,
+    )
 
 
 def progress(record: FormatRecord) -> str:

@@ -54,7 +54,8 @@ def race_lanes(
         key=key,
         data={
             "lanes": lanes_data(record, config, target, live=live),
-            "prompt": config.prompt,
+            # A question and its answer are two texts, a beginning and its continuation are one.
+            "prompt": config.prompt + ("\n" if target.tokenizer.can_chat else ""),
             "factor": factor,
             "identity": identity,
             "live": live,

@@ -4,6 +4,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from html import escape
 from typing import Any
 
 import pandas as pd
@@ -41,6 +42,12 @@ _CSS = """<style>
 .block-container [data-stale="true"] { opacity: 1; transition: none; }
 .block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
 .block-container .katex-display { padding-top: 0.4rem; }
+.tinyllm-busy { display: flex; align-items: center; gap: 0.6em; font-size: 0.875rem; }
+.tinyllm-busy::before { content: ""; width: 3rem; height: 0.35rem; border-radius: 3px;
+  background: linear-gradient(90deg, transparent, currentColor, transparent) 0 0 / 50% 100%
+  repeat-x; animation: tinyllm-busy 1.2s linear infinite; }
+@keyframes tinyllm-busy { to { background-position: 3rem 0; } }
+@media (prefers-reduced-motion: reduce) { .tinyllm-busy::before { animation-duration: 6s; } }
 @media (max-width: 640px) {
   .block-container { padding: 3rem 1rem 1rem; }
   .block-container h1 { font-size: 1.3rem; }
@@ -92,8 +99,8 @@ def _progress(play: Play[Any], underway: str, finished: str, **words: object) ->
     """Where a run stands: a sentence while it lasts, and one for when it came to its end."""
     if play.stopped:
         st.caption(_("Stopped. Run begins again at the start."))
-    elif play.running:
-        st.caption(underway)
+    elif play.running:  # moves by itself: a call of a large model takes long
+        st.html(f'<div class="tinyllm-busy">{escape(underway)}</div>')
     else:
         clock = f"{play.began:%H:%M:%S}"
         st.caption(finished.format(clock=clock, machine=this_machine(), **words))

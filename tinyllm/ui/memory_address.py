@@ -119,7 +119,7 @@ def wrong_parameters(panels: Sequence[str]) -> list[str]:
 
 def _of_the_lab() -> set[tuple[str, str]]:
     """What other pages may have left in a parameter that this one has too."""
-    return {("model", name) for name in models.models()}
+    return {("model", name) for name in models.names()}
 
 
 def _unknown(name: str) -> str:

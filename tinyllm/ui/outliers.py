@@ -2,14 +2,42 @@
 
 from collections.abc import Sequence
 
+import streamlit as st
+
 from tinyllm.cache import CACHE_DTYPES
+from tinyllm.experiments import outliers
 from tinyllm.experiments.outliers import OutlierRow
+from tinyllm.model import Transformer
+from tinyllm.ui import state
 from tinyllm.ui.figures import MARGIN, heading
-from tinyllm.ui.plot import Figure
+from tinyllm.ui.plot import Figure, plot
 from tinyllm.ui.text import _
 
 _DASHES = ("solid", "dash", "dot")
 _ALIKE = 0.8  # of an error: from here on two are called alike
+
+
+def section(target: Transformer, dtype: str, *, ready: bool) -> list[OutlierRow]:
+    """The part of a page on large channels, once it is `ready` to be measured; its rows."""
+    st.subheader(_("One large channel spoils a whole vector, unless it has its own scale"))
+    if not ready:
+        st.caption(_("Looked at when the formats are measured."))
+        return []
+    rows = _rows(target)
+    plot(figure(rows, dtype), "outlier_chart", alt=chart(rows, dtype), height=280)
+    st.markdown(notice(rows, dtype))
+    return rows
+
+
+def _rows(target: Transformer) -> list[OutlierRow]:
+    """The rows of a model, measured once."""
+    kept = state.store("outliers")
+    rows: list[OutlierRow] | None = kept.get(target.name)
+    if rows is None:
+        with st.spinner(_("Looking at the model's keys ...")), state.turn():
+            rows = list(outliers.rows(target))
+        kept.put(target.name, rows)
+    return rows
 
 
 def family(chosen: str) -> tuple[str, ...]:

@@ -21,11 +21,11 @@ import tinyllm
 from tinyllm.experiments.request import prompt_ids
 from tinyllm.experiments.settings import RunConfig, Settings
 from tinyllm.layers import Array
-from tinyllm.loading import MODELS, load_weights
+from tinyllm.loading import MODELS, Loaded, load_weights, loading
 from tinyllm.model import Transformer
 from tinyllm.prompt import prompt_tokens
 from tinyllm.speculative import Drafter, named
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, format_bytes, literal
 
 Result = TypeVar("Result", bound="Taker")
 TICK_SECONDS = 0.15
@@ -43,10 +43,61 @@ def one_thread() -> bool:
 
 
 @st.cache_resource(show_spinner=False)
-def model(name: str) -> Transformer:
-    """A shipped model, loaded once for all sessions; its weights are read-only."""
+def _models() -> dict[str, Transformer]:
+    """The models in memory, by name, one for all sessions; their weights are read-only."""
     one_thread()
-    return tinyllm.load_model(name)
+    return {}
+
+
+@st.cache_resource(show_spinner=False)
+def _one_loads() -> Lock:
+    return Lock()
+
+
+def model(name: str) -> Transformer:
+    """A model by the name it is stored under, loaded once for all sessions."""
+    known = _models()
+    if name not in known:
+        with _one_loads():
+            if name not in known:
+                known[name] = tinyllm.load_model(name)
+    return known[name]
+
+
+def prepare(config: Settings, place: DeltaGenerator) -> None:
+    """Have the language model of these settings in memory, and see that their prompt fits it.
+
+    While it is read, a bar shows how far that is and what memory it takes. Raises TinyllmError,
+    naming what is wrong.
+    """
+    choice = config.chosen_model
+    if choice.characters:
+        return
+    if choice.name not in _models():
+        _load(choice.name, place)
+    if isinstance(config, RunConfig):
+        target = model(choice.name)
+        prompt_tokens(prompt_ids(config.prompt, target), target, config.tokens)
+
+
+def _load(name: str, place: DeltaGenerator) -> None:
+    """Load a language model, layer by layer; other visitors who ask for it wait their turn."""
+    lock, sentence = _one_loads(), _("Loading {name}: {size} of memory, layer {layer} of {all}")
+    while not lock.acquire(timeout=0.1):
+        place.caption(_("Another visitor's model is being loaded ..."))
+    try:
+        if name in _models():
+            return
+        for event in loading(name):
+            if isinstance(event, Loaded):
+                _models()[name] = event.model
+            else:
+                words = {"size": format_bytes(event.nbytes), "layer": event.layers}
+                text = sentence.format(name=name, all=event.of, **words)
+                place.progress(event.layers / event.of, literal(text))
+    finally:
+        lock.release()
+    place.empty()
 
 
 @st.cache_resource(show_spinner=False)
@@ -93,16 +144,6 @@ def store(name: str) -> Store[Any]:
 @st.cache_resource(show_spinner=False)
 def _turns() -> BoundedSemaphore:
     return BoundedSemaphore(1)
-
-
-def prepare(config: Settings, place: DeltaGenerator) -> None:
-    """Have the model of these settings in memory, and see that their prompt fits it.
-
-    Raises TinyllmError, naming what is wrong.
-    """
-    if isinstance(config, RunConfig) and not config.chosen_model.characters:
-        target = model(config.target)
-        prompt_tokens(prompt_ids(config.prompt, target), target, config.tokens)
 
 
 @contextmanager

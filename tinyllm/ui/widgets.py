@@ -4,11 +4,13 @@ Ranges and choices come from the page's Settings, and follow the model; nothing 
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import streamlit as st
 
+from tinyllm.errors import TinyllmError
 from tinyllm.experiments import models
 from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.settings import RunConfig, Settings
@@ -80,14 +82,17 @@ def menu(field: str, label: str, help_text: str, kind: type[Settings] = RunConfi
 
 def model_menu(prompt_of: Callable[[ModelChoice], str]) -> str:
     """Which model; `prompt_of` gives the prompt that a page begins with for each."""
-    known = models.models()
+    known = models.names()
     if st.session_state.get("model", models.DEFAULT) not in known:  # the calculator's, say
         st.session_state["model"] = models.DEFAULT
     text = _("A trained model of characters, or a language model that this machine has.")
+    if missing := models.to_install():
+        more = _("{names}: run make llm, then start the app again.")
+        text = f"{text} {more.format(names=', '.join(missing))}"
     return str(
         st.selectbox(
             _("Model"),
-            list(known),
+            known,
             key="model",
             help=text,
             on_change=_adopt,
@@ -100,12 +105,13 @@ def model_menu(prompt_of: Callable[[ModelChoice], str]) -> str:
 
 def _adopt(prompt_of: Callable[[ModelChoice], str]) -> None:
     """After another model was chosen: a prompt of its own, and its number of tokens."""
-    model = models.chosen(st.session_state["model"])
-    own = {"prompt": prompt_of(model), "tokens": model.tokens[0]}
-    for field, value in own.items():
-        if field in st.session_state:
-            st.session_state[field] = value
     st.session_state[ADOPTED] = True
+    with suppress(TinyllmError):  # one that cannot be read has nothing of its own
+        model = models.chosen(st.session_state["model"])
+        own = {"prompt": prompt_of(model), "tokens": model.tokens[0]}
+        for field, value in own.items():
+            if field in st.session_state:
+                st.session_state[field] = value
 
 
 def _k() -> Any:
