@@ -20,7 +20,7 @@ from tinyllm.experiments.planner import (
 from tinyllm.experiments.published import PublishedRow
 from tinyllm.ui import controls
 from tinyllm.ui.figures import MARGIN, heading, line
-from tinyllm.ui.forecast import level
+from tinyllm.ui.forecast import LEGEND, level
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_count, format_seconds
 from tinyllm.ui.widgets import BIND, choice, slider
@@ -129,7 +129,7 @@ def _layout(title: str, top: float) -> dict[str, Any]:
     return {
         "margin": MARGIN,
         "yaxis": {"range": [0, top * 1.12], "nticks": 6},
-        "legend": {"x": 0.02, "y": 0.03, "xanchor": "left", "yanchor": "bottom"},
+        "legend": LEGEND,
         "shapes": [level(1)],
         "annotations": [heading(title, 1)],
     }
