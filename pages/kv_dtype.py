@@ -23,7 +23,7 @@ from tinyllm.ui import controls, formats, formulas, layout, state
 from tinyllm.ui import outliers as drawn
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
-from tinyllm.ui.text import _
+from tinyllm.ui.text import _, busy
 
 ensure_entry()
 PAGE, MEASURED = "kv_dtype", "kv_dtype of every format"
@@ -64,7 +64,7 @@ def show() -> None:
             st.metric(name, value)
     layout.notice(formats.notice(record, config.kv_dtype))
     if play.running:
-        st.markdown(f":gray[:small[{formats.progress(record)}]]")
+        st.html(busy(formats.progress(record)))
 
 
 layout.heading(_("Fewer bits per number: the cache shrinks long before quality does"))

@@ -157,6 +157,26 @@ def test_the_laws_behind_a_prefix(model: Transformer) -> None:
         exactness.laws(model, NGramDrafter(), "xyz", Sampling(1.0), "float32")
 
 
+def test_of_a_large_model_less_is_measured(
+    model: Transformer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert speculative.pairs_for(model) == speculative.PAIRS
+    assert prefix.turns_for(model) == prefix.TURNS
+    monkeypatch.setattr(models, "LARGE", 1_000)
+    assert kv_dtype.extent_for(model) == kv_dtype.LARGE
+    record = prefix.PrefillRecord(32)
+    for event in prefix.watch(PrefillConfig(prefix=32, own=4, model=toy.NAME), model):
+        record.take(event)
+    assert [row.tokens for row in record.prefills] == list(prefix.LARGE_SIZES)
+    assert record.prefills[0].at_once_seconds.count == prefix.LARGE_TURNS
+    watched = speculative.Record(model.tokenizer)
+    for event in speculative.watch(config(tokens=8), model, NGramDrafter()):
+        watched.take(event)
+    assert tuple(watched.points) == speculative.LARGE_KS
+    assert watched.comparison is not None
+    assert watched.comparison.speedup.count == speculative.LARGE_PAIRS
+
+
 def test_formats_of_a_short_extent(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kv_dtype, "extent_for", lambda _model: kv_dtype.LARGE)
     record = kv_dtype.FormatRecord()

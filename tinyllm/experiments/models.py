@@ -10,8 +10,7 @@ from functools import cache
 
 from tinyllm.config import PRESETS, ModelConfig
 from tinyllm.errors import SettingError
-from tinyllm.loading import MODELS, shipped_models
-from tinyllm.loading.load import require
+from tinyllm.loading import shipped_models, stored_config
 from tinyllm.loading.names import PACKAGED, language_models
 from tinyllm.speculative import DRAFTERS
 from tinyllm.speculative.drafters import available
@@ -81,7 +80,7 @@ def _shipped() -> dict[str, ModelChoice]:
         if name not in {DEFAULT, *shipped_models()}:  # without the default there is no lab
             continue
         preset = PRESETS.get(name)
-        config = preset or ModelConfig.load(MODELS / name / "config.json")
+        config = preset or stored_config(name)
         found[name] = ModelChoice(
             name=name,
             by_kv_heads=TARGET_OF_KV_HEADS if name == DEFAULT else {config.n_kv_head: name},
@@ -93,24 +92,9 @@ def _shipped() -> dict[str, ModelChoice]:
     return found
 
 
-def stored_config(name: str) -> ModelConfig:
-    """The config of a language model on the disk, without its weights.
-
-    Raises ConfigError or WeightsError for a file that is damaged or of an unknown kind, and
-    MissingPackageError where the packages that read it are not installed.
-    """
-    path = language_models()[name]
-    if path.is_dir():
-        return ModelConfig.load(path / "config.json")
-    require("gguf")
-    from tinyllm.loading.gguf_file import GgufWeights  # needs an optional package
-
-    return GgufWeights(path).config
-
-
 @cache
 def _language(name: str) -> ModelChoice:
-    """A language model on the disk; ConfigError or WeightsError when it is none we know."""
+    """A language model on the disk. Raises what stored_config() does."""
     config = stored_config(name)
     answers = "instruct" in name.lower() or "chat" in name.lower()
     return ModelChoice(

@@ -98,6 +98,20 @@ def loading(name: str | Path, dtype: str = "float32") -> Iterator[Progress | Loa
     yield Loaded(Transformer(config, folded, dtype, shown, tokenizer=tokenizer))
 
 
+def stored_config(name: str | Path) -> ModelConfig:
+    """The config of a model on the disk, by name or path; its weights are not read.
+
+    Raises WeightsError, ConfigError or MissingPackageError, as load_model() does.
+    """
+    path = find_model(name)
+    if path.is_dir():
+        return ModelConfig.load(path / "config.json")
+    require("gguf")
+    from tinyllm.loading.gguf_file import GgufWeights
+
+    return GgufWeights(path).config
+
+
 def load_weights(folder: Path, config: ModelConfig) -> dict[str, Array]:
     """The weights of a folder as stored, checked against the config's shapes."""
     weights = CheckedWeights(SafetensorsWeights(folder), config)

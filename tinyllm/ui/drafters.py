@@ -216,13 +216,13 @@ def finding(record: DraftersRecord) -> str:
 def formula(record: DraftersRecord, k: int) -> tuple[str, ...]:
     """What a round costs, with the fastest drafter's numbers."""
     symbols = (
-        r"\text{speed-up} \approx \frac{\text{tokens per call}}"
-        r"{c \cdot \text{proposals a round} + T(\text{rows}) / T(1)}"
+        r"\text{speed-up} = \frac{\text{tokens per call}}"
+        r"{c \cdot \text{proposals a round} + \text{the target's call and all else, in steps}}"
     )
     if not record.rows:
         return (symbols,)
     best = _best(record.rows)
-    # Solved for what cannot be clocked inside a run: the cost of the target's call.
+    # The last number is what is left of the time: the target's call and the loop's own work.
     spent = best.tokens_per_call / best.speedup.median
     drafting = (0.0 if best.c is None else best.c.median) * best.proposed_per_round
     return (

@@ -4,7 +4,6 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -17,7 +16,7 @@ from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
 from tinyllm.ui.chart_export import chart_export
 from tinyllm.ui.state import Play
-from tinyllm.ui.text import _, format_count, format_seconds
+from tinyllm.ui.text import _, busy, format_count, format_seconds
 
 SOURCES = (
     _(
@@ -99,8 +98,8 @@ def _progress(play: Play[Any], underway: str, finished: str, **words: object) ->
     """Where a run stands: a sentence while it lasts, and one for when it came to its end."""
     if play.stopped:
         st.caption(_("Stopped. Run begins again at the start."))
-    elif play.running:  # moves by itself: a call of a large model takes long
-        st.html(f'<div class="tinyllm-busy">{escape(underway)}</div>')
+    elif play.running:
+        st.html(busy(underway))
     else:
         clock = f"{play.began:%H:%M:%S}"
         st.caption(finished.format(clock=clock, machine=this_machine(), **words))

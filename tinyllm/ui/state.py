@@ -25,7 +25,7 @@ from tinyllm.loading import MODELS, Loaded, load_weights, loading
 from tinyllm.model import Transformer
 from tinyllm.prompt import prompt_tokens
 from tinyllm.speculative import Drafter, named
-from tinyllm.ui.text import _, format_bytes, literal
+from tinyllm.ui.text import _, busy, format_bytes, literal
 
 Result = TypeVar("Result", bound="Taker")
 TICK_SECONDS = 0.15
@@ -84,10 +84,11 @@ def _load(name: str, place: DeltaGenerator) -> None:
     """Load a language model, layer by layer; other visitors who ask for it wait their turn."""
     lock, sentence = _one_loads(), _("Loading {name}: {size} of memory, layer {layer} of {all}")
     while not lock.acquire(timeout=0.1):
-        place.caption(_("Another visitor's model is being loaded ..."))
+        place.html(busy(_("Another visitor's model is being loaded ...")))
     try:
         if name in _models():
             return
+        place.html(busy(_("Reading {name} from the disk ...").format(name=name)))
         for event in loading(name):
             if isinstance(event, Loaded):
                 _models()[name] = event.model

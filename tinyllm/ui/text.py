@@ -5,12 +5,14 @@ Every sentence is whole, so that a catalogue can reorder it; `_` looks it up.
 
 import gettext
 import re
+from html import escape
 
 from tinyllm.quantities import format_bytes, format_count, format_rate, format_seconds
 
 __all__ = [
     "VISIBLE",
     "_",
+    "busy",
     "format_bytes",
     "format_count",
     "format_rate",
@@ -27,6 +29,12 @@ _catalogue = gettext.translation("tinyllm", fallback=True)
 def _(message: str) -> str:
     """The message in the interface's language (English until a catalogue is installed)."""
     return _catalogue.gettext(message)
+
+
+def busy(text: str) -> str:
+    """HTML of a sentence about work under way, beside a bar that moves by itself: a call of a
+    large model takes long. A page's heading brings its style."""
+    return f'<div class="tinyllm-busy">{escape(text)}</div>'
 
 
 def literal(text: str) -> str:
