@@ -81,7 +81,8 @@ def test_a_plan_and_where_its_batch_ends_the_win() -> None:
     assert list(chosen.y) == [one.speedup for one in batches]
     assert list(best.customdata) == [one.best_k for one in batches]
     lost = next(one.batch for one in batches if one.speedup < 1)
-    assert f"takes the win away: at {lost}, k = 4 is slower" in planner.finding(plan, ks, batches)
+    words = planner.finding(plan, ks, batches)
+    assert f"takes the win away: from {lost} on, k = 4 is slower" in words
     assert f"{plan.gpu}: 3.35 TB/s and 989 TFLOP/s" in str(planner.basis(plan))
     assert f"k 4: {ks[3].speedup:.2f}" in planner.k_alt(ks)
     assert f"batch 1: {batches[0].speedup:.2f}" in planner.batch_alt(batches)

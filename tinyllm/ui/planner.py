@@ -180,7 +180,7 @@ def finding(plan: PlanSettings, by_k: Sequence[KPlan], by_batch: Sequence[BatchP
         sentence = _(
             "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "
             "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
-            "The batch takes the win away: at {lost}, k = {k} is slower than plain decoding."
+            "The batch takes the win away: from {lost} on, k = {k} is slower than plain decoding."
         )
     return sentence.format(**words)
 
