@@ -12,7 +12,7 @@ from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prompts import COPYING_PROMPT
 from tinyllm.experiments.timing import Spread
 from tinyllm.ui import widgets
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import MARGIN, heading, quartiles
 from tinyllm.ui.findings import NO_DIFFERENCE
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes
@@ -69,15 +69,7 @@ def figure(rows: Sequence[DrafterRow]) -> Figure:
     speeds = [row.speedup for row in rows]
     speed = _bars(names, [one.median for one in speeds], "x", "$0") | {
         "text": [f"{one.median:.2f} ×" for one in speeds],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.median for one in speeds],
-            "arrayminus": [one.median - one.low for one in speeds],
-            "thickness": 1.5,
-            "width": 4,
-            "color": "$text",
-        },
+        "error_x": quartiles(speeds, "$text"),
         # Inside, at the foot: the end belongs to the quartiles.
         "insidetextanchor": "start",
         "hovertemplate": _("%{y}: %{x:.2f} × plain<extra></extra>"),
