@@ -156,6 +156,11 @@ def _best(rows: Sequence[DrafterRow]) -> DrafterRow:
     return max(rows, key=lambda row: row.speedup.median)
 
 
+def _round_steps(row: DrafterRow) -> float:
+    """What a round takes, drafting, checking and all else, in steps of plain decoding."""
+    return row.tokens_per_call / row.speedup.median
+
+
 def tiles(record: DraftersRecord) -> dict[str, str]:
     """The numbers beside the chart."""
     rows = record.rows
@@ -183,7 +188,8 @@ def finding(record: DraftersRecord) -> str:
         "calls": best.tokens_per_call,
         "most": NAMES[most.drafter],
         "most_calls": most.tokens_per_call,
-        "most_c": 0.0 if most.c is None else most.c.median,
+        "most_round": _round_steps(most),
+        "best_round": _round_steps(best),
         "best_c": 0.0 if best.c is None else best.c.median,
     }
     if best.speedup.median < 1 - NO_DIFFERENCE:
@@ -200,8 +206,8 @@ def finding(record: DraftersRecord) -> str:
     else:
         sentence = _(
             "The fastest, {best}, runs at {speed:.2f} times plain speed with {calls:.2f} tokens "
-            "per target call. The most, {most_calls:.2f}, come from another, {most}, but a "
-            "proposal there costs {most_c:.2f} steps, against {best_c:.2f}."
+            "per target call. The most, {most_calls:.2f}, come from another, {most}, but a round "
+            "there, drafted and checked, costs {most_round:.2f} steps, against {best_round:.2f}."
         )
     return sentence.format(**words)
 
@@ -216,7 +222,7 @@ def formula(record: DraftersRecord, k: int) -> tuple[str, ...]:
         return (symbols,)
     best = _best(record.rows)
     # The last number is what is left of the time: the target's call and the loop's own work.
-    spent = best.tokens_per_call / best.speedup.median
+    spent = _round_steps(best)
     drafting = (0.0 if best.c is None else best.c.median) * best.proposed_per_round
     return (
         symbols,
