@@ -7,15 +7,8 @@ from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
 from tinyllm.experiments import memory
-from tinyllm.experiments.kv_dtype import (
-    LARGE,
-    TOKENS,
-    FormatRecord,
-    extent_for,
-    formats_table,
-    texts,
-    watch,
-)
+from tinyllm.experiments.kv_dtype import LARGE, TOKENS, extent_for, texts, watch
+from tinyllm.experiments.kv_dtype_record import FormatRecord, formats_table
 from tinyllm.experiments.models import is_large
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig

@@ -4,14 +4,8 @@ import streamlit as st
 
 from tinyllm.experiments.models import QUESTIONS
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.speculative import (
-    CacheSpan,
-    Record,
-    pairs_for,
-    points_table,
-    rounds_table,
-    watch,
-)
+from tinyllm.experiments.speculative import CacheSpan, pairs_for, watch
+from tinyllm.experiments.speculative_record import Record, points_table, rounds_table
 from tinyllm.speculative import SpeculativeDecoder, acceptance, theory, verification
 from tinyllm.ui import controls, figures, findings, formulas, layout, state
 from tinyllm.ui.navigation import ensure_entry
