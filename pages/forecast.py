@@ -117,8 +117,8 @@ layout.below(
         "Rounds of every k are timed inside the loop, in turn with plain tokens. How often the "
         "drafter is right comes from the target's own texts: given that a token came out, it came "
         "by acceptance with probability min(1, q/p), so one pass along a text tells what any k "
-        "would do. Nothing of the measured runs enters the forecast. It also counts the prompt's "
-        "prefill and the shorter last rounds, which the formula leaves out."
+        "would do. Of the speculative runs that are measured nothing enters the forecast. It also "
+        "counts the prompt's prefill and the shorter last rounds, which the formula leaves out."
     ),
     formula=forecast.formula(play.result, rows),
     code=(theory.forecast, Costs.round, Profile.run, AutoK),

@@ -74,12 +74,12 @@ class Tree:
         depths = sees.sum(axis=1) - 1
         return cls(depths, np.where(sees, 0.0, -np.inf).astype(np.float32))
 
-    def check(self, rows: int, call_ends: int | None) -> None:
-        """SettingError unless a call wants `rows` logits, one a node, and may write them all."""
-        if rows != len(self.depths) or call_ends is not None:
+    def check(self, n_new: int, rows: int, call_ends: int | None) -> None:
+        """SettingError unless a call of n_new tokens has one, and a row of logits, a node."""
+        if not n_new == rows == len(self.depths) or call_ends is not None:
             raise SettingError(
-                f"a tree of {len(self.depths)} nodes needs as many tokens and rows, not {rows}, "
-                "and a cache whose keys have no scales by channel"
+                f"a tree of {len(self.depths)} nodes needs as many tokens and rows, not {n_new} "
+                f"and {rows}, and a cache whose keys have no scales by channel"
             )
 
 

@@ -139,7 +139,7 @@ class Transformer:
         if cache is None:
             cache = self.new_cache(capacity=n_new)
         if tree is not None:
-            tree.check(n_new if rows is None else rows, cache.call_ends)
+            tree.check(n_new, n_new if rows is None else rows, cache.call_ends)
         cache.reserve(n_new)
         # The tokens whose logits nobody wants have only keys and values to leave.
         silent = 0 if rows is None else n_new - rows

@@ -97,6 +97,7 @@ def test_a_tree_goes_with_its_tokens_and_a_cache_that_can_hold_it(target):
     for cache, tokens, rows in (
         (None, [1, 2, 3], None),
         (None, [1, 2], 1),
+        (None, [1, 2, 3], 2),
         (target.new_cache("int8_channel"), [1, 2], None),
     ):
         with pytest.raises(SettingError, match="a tree of 2 nodes needs"):

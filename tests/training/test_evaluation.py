@@ -15,7 +15,7 @@ from tinyllm.training.network import Network
 from tinyllm.training.parameters import Array, initialise
 
 ASSETS = Path(__file__).parents[2] / "assets"
-SHIPPED = sorted(path.parent.name for path in ASSETS.glob("models/*/card.json"))
+SHIPPED = sorted(path.parent.name for path in ASSETS.glob("models/*/model.safetensors"))
 
 
 @pytest.fixture

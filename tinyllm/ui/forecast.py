@@ -10,6 +10,8 @@ from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
+LEGEND = {"orientation": "h", "x": 0.02, "y": 0.02, "xanchor": "left", "yanchor": "bottom"}
+
 
 def figure(rows: Sequence[ForecastRow]) -> Figure:
     """Speed-up by k: the flat ideal, the forecast, and what was measured, k = auto last."""
@@ -38,7 +40,8 @@ def figure(rows: Sequence[ForecastRow]) -> Figure:
             "hovertemplate": _("k = %{x}: measured %{y:.2f} × plain<extra></extra>"),
         },
     ]
-    top = max([1.2, *(row.flat or 0 for row in fixed), *(spread.high for spread in spreads)])
+    lines = [height or 0 for row in fixed for height in (row.flat, row.forecast)]
+    top = max([1.2, *lines, *(spread.high for spread in spreads)])
     layout = {
         "margin": MARGIN,
         "xaxis": {
@@ -49,7 +52,7 @@ def figure(rows: Sequence[ForecastRow]) -> Figure:
             "range": [-0.5, len(KS) + 0.5],
         },
         "yaxis": {"range": [0, top * 1.12], "nticks": 6},
-        "legend": {"x": 0.02, "y": 0.03, "xanchor": "left", "yanchor": "bottom"},
+        "legend": LEGEND,
         "shapes": [level(1)],
         "annotations": [heading(_("Speed against plain decoding, by k"), 1)],
     }

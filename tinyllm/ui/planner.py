@@ -20,7 +20,7 @@ from tinyllm.experiments.planner import (
 from tinyllm.experiments.published import PublishedRow
 from tinyllm.ui import controls
 from tinyllm.ui.figures import MARGIN, heading, line
-from tinyllm.ui.forecast import level
+from tinyllm.ui.forecast import LEGEND, level
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_count, format_seconds
 from tinyllm.ui.widgets import BIND, choice, slider
@@ -129,7 +129,7 @@ def _layout(title: str, top: float) -> dict[str, Any]:
     return {
         "margin": MARGIN,
         "yaxis": {"range": [0, top * 1.12], "nticks": 6},
-        "legend": {"x": 0.02, "y": 0.03, "xanchor": "left", "yanchor": "bottom"},
+        "legend": LEGEND,
         "shapes": [level(1)],
         "annotations": [heading(title, 1)],
     }
@@ -180,7 +180,7 @@ def finding(plan: PlanSettings, by_k: Sequence[KPlan], by_batch: Sequence[BatchP
         sentence = _(
             "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "
             "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
-            "The batch takes the win away: at {lost}, k = {k} is slower than plain decoding."
+            "The batch takes the win away: from {lost} on, k = {k} is slower than plain decoding."
         )
     return sentence.format(**words)
 
