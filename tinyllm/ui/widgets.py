@@ -104,11 +104,12 @@ def model_menu(prompt_of: Callable[[ModelChoice], str]) -> str:
 
 
 def _adopt(prompt_of: Callable[[ModelChoice], str]) -> None:
-    """After another model was chosen: a prompt of its own, and its number of tokens."""
+    """After another model was chosen: what is usual with it."""
     st.session_state[ADOPTED] = True
     with suppress(TinyllmError):  # one that cannot be read has nothing of its own
         model = models.chosen(st.session_state["model"])
         own = {"prompt": prompt_of(model), "tokens": model.tokens[0]}
+        own |= {"drafter": model.drafters[0], "kv_heads": model.kv_heads[0]}
         for field, value in own.items():
             if field in st.session_state:
                 st.session_state[field] = value
