@@ -8,7 +8,18 @@ from tests import toy
 from tinyllm import memory
 from tinyllm.cache import format_of
 from tinyllm.config import PRESETS
-from tinyllm.experiments import exactness, kv_dtype, models, prefix, race, request, speculative
+from tinyllm.experiments import (
+    exactness,
+    kv_dtype,
+    kv_dtype_record,
+    models,
+    prefix,
+    race,
+    request,
+    speculative,
+    speculative_record,
+    texts,
+)
 from tinyllm.experiments.prefill import PrefillConfig
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.generation import generate

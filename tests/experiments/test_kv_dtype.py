@@ -8,7 +8,7 @@ import pytest
 
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments import kv_dtype, memory, outliers
+from tinyllm.experiments import kv_dtype, kv_dtype_record, memory, outliers, timing
 from tinyllm.experiments.prompts import validation_prompts, validation_text
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
@@ -116,7 +116,9 @@ def test_progress_leads_to_each_row(model: Transformer) -> None:
     assert isinstance(flat(row)["step_seconds_low"], float)
 
 
-def test_texts_are_those_of_the_run(record: kv_dtype_record.FormatRecord, model: Transformer) -> None:
+def test_texts_are_those_of_the_run(
+    record: kv_dtype_record.FormatRecord, model: Transformer
+) -> None:
     assert record.texts is not None
     assert len(record.texts.reference) == len(record.texts.text) == 24
     same = record.texts.same
@@ -143,7 +145,9 @@ def test_a_large_channel_spoils_vectors_by_token_and_not_by_channel(model: Trans
     assert times == pytest.approx([times[0] * factor for factor in outliers.FACTORS], rel=1e-4)
 
 
-def test_what_was_measured_stays_until_it_is_measured_anew(record: kv_dtype_record.FormatRecord) -> None:
+def test_what_was_measured_stays_until_it_is_measured_anew(
+    record: kv_dtype_record.FormatRecord,
+) -> None:
     again = record.restarted()
     assert again.texts is None
     assert again.formats == record.formats

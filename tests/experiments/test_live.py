@@ -7,7 +7,7 @@ import pytest
 
 from tinyllm.cache import DenseCache, format_of
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments import kv_cache, race, speculative, timing
+from tinyllm.experiments import kv_cache, race, speculative, speculative_record, timing
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate

@@ -15,6 +15,7 @@ from tinyllm.experiments import (
     memory,
     race,
     speculative,
+    speculative_record,
 )
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread

@@ -7,7 +7,7 @@ import pytest
 from tests.ui.test_drawing import valid
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS
-from tinyllm.experiments import kv_dtype, memory
+from tinyllm.experiments import kv_dtype_record, memory, timing
 from tinyllm.experiments.outliers import DTYPES, FACTORS, OutlierRow
 from tinyllm.experiments.timing import Spread
 from tinyllm.ui import formats, formulas, outliers
