@@ -35,8 +35,16 @@ def test_speculation_prints_the_same_greedy_text_and_its_counters(capsys, drafte
     assert "tokens per target call" in printed.err
 
 
-@pytest.mark.parametrize("more", [["--k", "auto"], ["--k", "3", "--verify", "block"]])
-def test_auto_k_and_block_verification_print_the_same_greedy_text(capsys, more):
+@pytest.mark.parametrize(
+    "more",
+    [
+        ["--k", "auto"],
+        ["--k", "3", "--verify", "block"],
+        ["--k", "3", "--width", "2"],
+        ["--k", "3", "--width", "1", "--verify", "block"],
+    ],
+)
+def test_every_way_of_checking_prints_the_same_greedy_text(capsys, more):
     plain = ["generate", "--prompt", "def __init__(self, ", "--max-new-tokens", "40"]
     main(plain)
     expected = capsys.readouterr().out
@@ -63,6 +71,28 @@ def test_auto_k_and_block_verification_print_the_same_greedy_text(capsys, more):
         (["--prompt", "x", "--max-new-tokens", "0"], "--max-new-tokens must be a whole number"),
         (["--prompt", "x", "--drafter", "ngram"], "--drafter needs --k, the proposals per round"),
         (["--prompt", "x", "--verify", "block"], "--verify needs --k, the proposals per round"),
+        (["--prompt", "x", "--width", "2"], "--width needs --k, the proposals per round"),
+        (["--prompt", "x", "--k", "3", "--width", "9"], "--width must be a whole number from 1 to"),
+        (
+            ["--prompt", "x", "--k", "auto", "--width", "2"],
+            "--width needs a fixed --k, from 1 to 63, not auto",
+        ),
+        (
+            ["--prompt", "x", "--k", "64", "--width", "2"],
+            "k, the proposals per round, must be a whole number from 1 to 63",
+        ),
+        (
+            ["--prompt", "x", "--k", "3", "--width", "2", "--verify", "block"],
+            "--width needs --verify token: a tree is judged token by token",
+        ),
+        (
+            ["--prompt", "x", "--k", "3", "--width", "2", "--drafter", "ngram"],
+            "--width needs a --drafter with more than one candidate for a place (draft, draft-",
+        ),
+        (
+            ["--prompt", "x", "--k", "3", "--width", "2", "--kv-dtype", "int8_channel"],
+            "trees need keys without scales by channel, unlike int8_channel",
+        ),
         (["--prompt", "x", "--k", "3", "--verify", "all"], "--verify: invalid choice: 'all'"),
         (["--prompt", "x", "--k", "car"], "--k must be a whole number from 1 to 64, or auto, not"),
         (["--prompt", "x", "--drafter", "", "--k", "3"], "--drafter: no model ''"),

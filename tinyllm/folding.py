@@ -24,13 +24,14 @@ _ROWS_AT_ONCE = 1024  # of a table: what is float64 in between stays small
 @dataclass(frozen=True, slots=True)
 class FoldedBlock:
     """One layer. The weights are (in, out) and C-contiguous; a last row of `in` is a bias.
+    `centred` means under layer norm: an rms norm takes no mean off.
 
     `down` alone is F-contiguous: with several times more in than out, sums along columns that lie
     in order are faster for one token, as fast for many, and rounded less.
     """
 
     qkv: Weight  # (C + 1, (H + 2G) D), query columns divided by sqrt(D)
-    head_gains: Array | None  # (H + G, D), of the norm on queries and keys, see normalise_heads
+    head_gains: Array | None  # (H + G, D), of the norm on queries and keys, see place_heads
     attention_out: Weight  # (H D, C), centred
     attention_bias: Array | None  # (C,), centred
     up: Weight  # (C + 1, F) times GELU_SCALE, or (C + 1, 2 F), the gate's half times SILU_SCALE
@@ -43,7 +44,8 @@ class FoldedWeights:
     """The whole model. A row of the residual stream has C + 1 places, see normalise_row."""
 
     token_embedding: Array  # (V, C + 1), centred, 0 in the last place
-    position_embedding: Array  # (context, C + 1), centred, sqrt(C eps) in the last place
+    # (context, C + 1), centred, sqrt(C eps) in the last place; 0 before it for rotary positions
+    position_embedding: Array
     blocks: tuple[FoldedBlock, ...]  # L of them
     head: Weight  # (C + 1, V)
 

@@ -35,8 +35,9 @@ L2_BYTES = 4 * 2**20
 def normalise_row(x: Array) -> Array:
     """(C + 1,) / its length, then a 1 in the last place, which meets the next product's bias.
 
-    A row of the residual stream has zero mean and carries sqrt(C eps) in its last place, so
-    that its length is sqrt(C) times what layer norm divides by; that factor is folded.
+    A row of the residual stream carries sqrt(C eps) in its last place, and has zero mean where
+    the norm would take the mean off, so that its length is sqrt(C) times what the norm divides
+    by; that factor is folded.
     """
     normalised: Array = x * x.dot(x) ** -0.5
     normalised[-1] = 1

@@ -46,21 +46,27 @@ def this_machine() -> Machine:
     )
 
 
-def available_memory() -> int | None:
+def available_memory(root: Path = Path("/")) -> int | None:
     """Bytes that a process may still take: what Linux has free, inside its control group's limit.
 
-    None where the system does not tell.
+    None where the system does not tell. `root` is where /proc and /sys are.
     """
     found = []
-    with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text("utf-8").splitlines()
-        line = next(line for line in lines if line.startswith("MemAvailable:"))
-        found.append(1024 * int(line.split()[1]))
-    with suppress(OSError, ValueError):  # "max" is no number, and no limit
-        group = Path("/sys/fs/cgroup")
+    with suppress(OSError, ValueError, LookupError):
+        found.append(1024 * _entry(root / "proc/meminfo", "MemAvailable:"))
+    with suppress(OSError, ValueError, LookupError):  # "max" is no number, and no limit
+        group = root / "sys/fs/cgroup"
         limit = int((group / "memory.max").read_text("utf-8"))
-        found.append(limit - int((group / "memory.current").read_text("utf-8")))
+        used = int((group / "memory.current").read_text("utf-8"))
+        # Files that were read count as used, and are dropped when a process needs the room.
+        found.append(limit - used + _entry(group / "memory.stat", "inactive_file"))
     return min(found, default=None)
+
+
+def _entry(path: Path, name: str) -> int:
+    """The number behind a name in a file of names and numbers; LookupError without it."""
+    rows = (line.split() for line in path.read_text("utf-8").splitlines())
+    return int({row[0]: row[1] for row in rows if len(row) > 1}[name])
 
 
 def _processor() -> str:

@@ -19,7 +19,8 @@ PROMPT = "    def __init__(self, "
 
 def decoder(target, drafter, prompt=PROMPT, temperature=0.7, stops=frozenset(), **settings):
     tokens = target.tokenizer.encode(prompt)
-    run = RunShape(512, target.config.vocab_size, Sampling(temperature))
+    kv_dtype = settings.pop("kv_dtype", None)
+    run = RunShape(512, target.config.vocab_size, Sampling(temperature), kv_dtype)
     return SpeculativeDecoder(
         target, drafter, tokens, run, stops, RandomSampler(settings.pop("seed", 0)), **settings
     )

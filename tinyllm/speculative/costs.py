@@ -1,6 +1,6 @@
 """What a round of speculative decoding costs, in steps: tokens of plain decoding.
 
-Plain numbers, measured elsewhere (calibration.py) or assumed; whoever decides or forecasts from
+Plain numbers, measured elsewhere (round_times.py) or assumed; whoever decides or forecasts from
 them is deterministic.
 """
 

@@ -58,12 +58,11 @@ class SpeculativeDecoder:
         run: RunShape,
         stops: frozenset[int],
         sampler: Sampler,
-        kv_dtype: str | None = None,
         verify: str = "token",
     ) -> None:
         self.sequence = list(prompt)
         room = min(run.capacity + self.extra_rows, target.config.context_length)
-        self.cache = target.new_cache(kv_dtype, room)
+        self.cache = target.new_cache(run.kv_dtype, room)
         if not callable(getattr(drafter, "start", None)):
             raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
         run = replace(run, target=target, cache=self.cache)

@@ -114,7 +114,7 @@ def profile(
         drafter = ModelDrafter(drafter)
     run = RunShape(len(tokens) + len(text), target.config.vocab_size, sampling, kv_dtype)
     dictated = _Dictated(text)
-    decoder = SpeculativeDecoder(target, drafter, tokens, run, frozenset(), dictated, kv_dtype)
+    decoder = SpeculativeDecoder(target, drafter, tokens, run, frozenset(), dictated)
     q = np.zeros((len(text), most))  # of the text's own token, as proposal i at token t
     p = np.zeros(len(text))
     proposed = []

@@ -64,7 +64,6 @@ class Rehearsal:
             self._run,
             frozenset(),
             self._sampler,
-            self._run.kv_dtype,
         )
         self._draft = _TimedDraft(self._decoder.draft, self._run.vocab_size, self._clock)
         self._decoder.draft = self._draft

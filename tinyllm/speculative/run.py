@@ -6,6 +6,7 @@ What is asked is checked before the first round; the rounds are decoding.py's, o
 from collections.abc import Iterator
 from typing import Literal
 
+from tinyllm.attention import LARGEST_TREE
 from tinyllm.errors import SettingError, whole_number
 from tinyllm.model import Transformer
 from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
@@ -47,8 +48,12 @@ def speculate(
     replaces the seeded one. Raises, before the first round, TokenError, SettingError or
     ContextOverflowError.
     """
+    width = whole_number(width, "width, the candidates for a place,", 1, MAX_WIDTH)
+    if k == AUTO and width > 1:
+        raise SettingError(f'a tree has a fixed k: give a number instead of k="{AUTO}"')
     auto = _auto(costs, max_new_tokens) if k == AUTO else None
-    k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, MAX_K)
+    longest = MAX_K if width == 1 else LARGEST_TREE - 1  # the committed token is the root
+    k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, longest)
     tokens = prompt_tokens(prompt, target, max_new_tokens)
     stops = stop_tokens(stop, target)
     run = RunShape(
@@ -59,8 +64,7 @@ def speculate(
     )
     if isinstance(drafter, Transformer):
         drafter = ModelDrafter(drafter)
-    width = whole_number(width, "width, the candidates for a place,", 1, MAX_WIDTH)
-    asked = (target, drafter, tokens, run, stops, sampler or RandomSampler(seed), kv_dtype, verify)
+    asked = (target, drafter, tokens, run, stops, sampler or RandomSampler(seed), verify)
     decoder = SpeculativeDecoder(*asked) if width == 1 else TreeDecoder(*asked, width=width)
 
     def rounds() -> Iterator[Round]:

@@ -80,7 +80,6 @@ class TreeDecoder(SpeculativeDecoder):
         run: RunShape,
         stops: frozenset[int],
         sampler: Sampler,
-        kv_dtype: str | None = None,
         verify: str = "token",
         width: int = 2,
     ) -> None:
@@ -88,9 +87,9 @@ class TreeDecoder(SpeculativeDecoder):
         if verify != "token":
             raise SettingError(f'a tree is judged token by token: leave out verify="{verify}"')
         self._width = width
-        super().__init__(target, drafter, prompt, run, stops, sampler, kv_dtype)
+        super().__init__(target, drafter, prompt, run, stops, sampler)
         if self.cache.call_ends is not None:
-            raise SettingError(f"trees need keys without scales by channel, unlike {kv_dtype}")
+            raise SettingError(f"trees need keys without scales by channel, unlike {run.kv_dtype}")
 
     def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
         """One target call on the comb, the spine first, and what it makes of it."""

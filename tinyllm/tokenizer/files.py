@@ -48,7 +48,7 @@ def from_json(folder: Path, vocab_size: int) -> BpeTokenizer:
     beside = folder / "chat_template.jinja"
     if template is None and beside.exists():
         template = beside.read_text("utf-8")
-    known = frozenset(end for end in ends if isinstance(end, int) and end < vocab_size)
+    known = frozenset(end for end in ends if _is_id(end, vocab_size))
     return BpeTokenizer(library, vocab_size, SpecialTokens(begin, known, template))
 
 
@@ -76,9 +76,10 @@ def from_gguf(metadata: Mapping[str, Any], vocab_size: int) -> BpeTokenizer:
         ]
         library.add_tokens(added)
     ends = {entry(key) for key in ("eos_token_id", "eot_token_id")}
+    begin = entry("bos_token_id") if entry("add_bos_token") else None
     special = SpecialTokens(
-        begin=entry("bos_token_id") if entry("add_bos_token") else None,
-        ends=frozenset(end for end in ends if isinstance(end, int)),
+        begin=begin if _is_id(begin, vocab_size) else None,
+        ends=frozenset(end for end in ends if _is_id(end, vocab_size)),
         template=metadata.get("tokenizer.chat_template"),
     )
     return BpeTokenizer(library, vocab_size, special)
@@ -108,6 +109,10 @@ def _byte_level(pieces: list[str], merges: list[str], split: str) -> Library:
         library.normalizer = normalizers.NFC()
     library.decoder = ByteLevelDecoder()
     return library
+
+
+def _is_id(token: object, vocab_size: int) -> bool:
+    return isinstance(token, int) and 0 <= token < vocab_size
 
 
 def _read(path: Path) -> dict[str, Any]:

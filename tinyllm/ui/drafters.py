@@ -12,7 +12,7 @@ from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prompts import COPYING_PROMPT
 from tinyllm.experiments.timing import Spread
 from tinyllm.ui import widgets
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import MARGIN, heading, quartiles
 from tinyllm.ui.findings import NO_DIFFERENCE
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes
@@ -69,15 +69,7 @@ def figure(rows: Sequence[DrafterRow]) -> Figure:
     speeds = [row.speedup for row in rows]
     speed = _bars(names, [one.median for one in speeds], "x", "$0") | {
         "text": [f"{one.median:.2f} ×" for one in speeds],
-        "error_x": {
-            "type": "data",
-            "symmetric": False,
-            "array": [one.high - one.median for one in speeds],
-            "arrayminus": [one.median - one.low for one in speeds],
-            "thickness": 1.5,
-            "width": 4,
-            "color": "$text",
-        },
+        "error_x": quartiles(speeds, "$text"),
         # Inside, at the foot: the end belongs to the quartiles.
         "insidetextanchor": "start",
         "hovertemplate": _("%{y}: %{x:.2f} × plain<extra></extra>"),
@@ -164,6 +156,11 @@ def _best(rows: Sequence[DrafterRow]) -> DrafterRow:
     return max(rows, key=lambda row: row.speedup.median)
 
 
+def _round_steps(row: DrafterRow) -> float:
+    """What a round takes, drafting, checking and all else, in steps of plain decoding."""
+    return row.tokens_per_call / row.speedup.median
+
+
 def tiles(record: DraftersRecord) -> dict[str, str]:
     """The numbers beside the chart."""
     rows = record.rows
@@ -191,7 +188,8 @@ def finding(record: DraftersRecord) -> str:
         "calls": best.tokens_per_call,
         "most": NAMES[most.drafter],
         "most_calls": most.tokens_per_call,
-        "most_c": 0.0 if most.c is None else most.c.median,
+        "most_round": _round_steps(most),
+        "best_round": _round_steps(best),
         "best_c": 0.0 if best.c is None else best.c.median,
     }
     if best.speedup.median < 1 - NO_DIFFERENCE:
@@ -208,8 +206,8 @@ def finding(record: DraftersRecord) -> str:
     else:
         sentence = _(
             "The fastest, {best}, runs at {speed:.2f} times plain speed with {calls:.2f} tokens "
-            "per target call. The most, {most_calls:.2f}, come from another, {most}, but a "
-            "proposal there costs {most_c:.2f} steps, against {best_c:.2f}."
+            "per target call. The most, {most_calls:.2f}, come from another, {most}, but a round "
+            "there, drafted and checked, costs {most_round:.2f} steps, against {best_round:.2f}."
         )
     return sentence.format(**words)
 
@@ -224,7 +222,7 @@ def formula(record: DraftersRecord, k: int) -> tuple[str, ...]:
         return (symbols,)
     best = _best(record.rows)
     # The last number is what is left of the time: the target's call and the loop's own work.
-    spent = best.tokens_per_call / best.speedup.median
+    spent = _round_steps(best)
     drafting = (0.0 if best.c is None else best.c.median) * best.proposed_per_round
     return (
         symbols,

@@ -40,6 +40,19 @@ def line(x: Sequence[float], y: Sequence[float | None], hover: str, **line: Any)
     return series | {"line": {"width": 2.5} | line, "hovertemplate": hover + "<extra></extra>"}
 
 
+def quartiles(spreads: Sequence[Spread], colour: str, scale: float = 1.0) -> dict[str, Any]:
+    """Error bars from the lower to the upper quartile of spreads whose medians are drawn."""
+    return {
+        "type": "data",
+        "symmetric": False,
+        "array": [(one.high - one.median) * scale for one in spreads],
+        "arrayminus": [(one.median - one.low) * scale for one in spreads],
+        "thickness": 1.5,
+        "width": 3,
+        "color": colour,
+    }
+
+
 def rounds_figure(rows: Sequence[RoundRow], config: RunConfig, cache: CacheSpan) -> Figure:
     """Acceptance rate, tokens per target call and cache memory, against tokens made.
 
@@ -186,15 +199,7 @@ def times(
         "name": name,
         "x": x,
         "y": [one.median * 1000 for one in spreads],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [(one.high - one.median) * 1000 for one in spreads],
-            "arrayminus": [(one.median - one.low) * 1000 for one in spreads],
-            "thickness": 1,
-            "width": 2,
-            "color": colour,
-        },
+        "error_y": quartiles(spreads, colour, 1000),
         "line": {"color": colour, "width": 2.5, "dash": dash},
         "marker": {"symbol": symbol, "size": 8, "color": colour},
         "hovertemplate": f"{hover}<extra></extra>",

@@ -6,7 +6,7 @@ from typing import Any
 from tinyllm.experiments.forecast_record import KS, ForecastRecord, ForecastRow
 from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import AUTO, Costs
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import MARGIN, heading, quartiles
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
@@ -27,15 +27,7 @@ def figure(rows: Sequence[ForecastRow]) -> Figure:
             "name": _("measured"),
             "x": [str(row.k) for row in measured],
             "y": [spread.median for spread in spreads],
-            "error_y": {
-                "type": "data",
-                "symmetric": False,
-                "array": [spread.high - spread.median for spread in spreads],
-                "arrayminus": [spread.median - spread.low for spread in spreads],
-                "thickness": 1.5,
-                "width": 4,
-                "color": "$0",
-            },
+            "error_y": quartiles(spreads, "$0"),
             "marker": {"size": 10, "color": "$0", "symbol": "diamond"},
             "hovertemplate": _("k = %{x}: measured %{y:.2f} × plain<extra></extra>"),
         },

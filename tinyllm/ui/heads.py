@@ -8,7 +8,7 @@ import streamlit as st
 from tinyllm.experiments.attention_step import AT_MOST, AttentionRow
 from tinyllm.experiments.head_quality import SCRATCH, UPTRAINED, QualityRow, best_of_fewest
 from tinyllm.experiments.kv_heads import HeadsRecord
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import MARGIN, heading, quartiles
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_bytes, format_seconds
 
@@ -30,7 +30,7 @@ def attention_figure(rows: Sequence[AttentionRow]) -> Figure:
         "y": [1000 * row.step_seconds.median for row in rows],
         "width": 0.6,
         "marker": {"color": "$0/0.55", "line": {"color": "$0", "width": 1.5}},
-        "error_y": _quartiles(rows),
+        "error_y": quartiles([row.step_seconds for row in rows], "$text", 1000),
         "customdata": [row.share.median for row in rows],
         "hovertemplate": _(
             "KV heads: %{x}<br>%{y:.2f} ms, %{customdata:.2f} of the time of all heads"
@@ -66,19 +66,6 @@ def attention_figure(rows: Sequence[AttentionRow]) -> Figure:
         "annotations": [heading(_("One attention step, by KV heads"), 1)],
     }
     return {"data": [measured, proportion, bound], "layout": layout}
-
-
-def _quartiles(rows: Sequence[AttentionRow]) -> dict[str, Any]:
-    spreads = [row.step_seconds for row in rows]
-    return {
-        "type": "data",
-        "symmetric": False,
-        "array": [1000 * (one.high - one.median) for one in spreads],
-        "arrayminus": [1000 * (one.median - one.low) for one in spreads],
-        "thickness": 1,
-        "width": 3,
-        "color": "$text",
-    }
 
 
 def _heads(count: int) -> str:

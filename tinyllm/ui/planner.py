@@ -170,6 +170,12 @@ def finding(plan: PlanSettings, by_k: Sequence[KPlan], by_batch: Sequence[BatchP
             "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
             "This curve knows no batch; the roofline does."
         )
+    elif lost == by_batch[0].batch:
+        sentence = _(
+            "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "
+            "runs at {speedup:.2f} times plain speed, and the best is k = {best} with {most:.2f}. "
+            "At every batch size, even one, k = {k} is slower than plain decoding."
+        )
     elif lost is None:
         sentence = _(
             "At batch size {batch} a call of {n} tokens costs {cost:.2f} steps: k = {k} "

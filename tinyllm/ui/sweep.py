@@ -5,7 +5,7 @@ from typing import Any
 
 from tinyllm.experiments.call_cost import WIDTHS, CallCost, costs_of
 from tinyllm.experiments.sweep import KS, TEMPERATURES, SweepRecord, SweepRow
-from tinyllm.ui.figures import MARGIN, heading
+from tinyllm.ui.figures import MARGIN, heading, quartiles
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _
 
@@ -87,15 +87,7 @@ def cost_figure(costs: Sequence[CallCost]) -> Figure:
         "name": _("measured"),
         "x": widths,
         "y": [row.steps.median for row in rows],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            "array": [row.steps.high - row.steps.median for row in rows],
-            "arrayminus": [row.steps.median - row.steps.low for row in rows],
-            "thickness": 1,
-            "width": 3,
-            "color": "$0",
-        },
+        "error_y": quartiles([row.steps for row in rows], "$0"),
         "line": {"color": "$0", "width": 2.5},
         "marker": {"size": 7, "color": "$0"},
         "hovertemplate": _("%{x} tokens: %{y:.2f} steps<extra></extra>"),
