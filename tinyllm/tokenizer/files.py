@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from tokenizers import AddedToken, Regex, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Library
@@ -111,7 +111,7 @@ def _byte_level(pieces: list[str], merges: list[str], split: str) -> Library:
     return library
 
 
-def _is_id(token: object, vocab_size: int) -> bool:
+def _is_id(token: object, vocab_size: int) -> TypeGuard[int]:
     return isinstance(token, int) and 0 <= token < vocab_size
 
 
