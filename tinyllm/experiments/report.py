@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from threadpoolctl import threadpool_limits
 
 from tinyllm.experiments.article import Beside, article, beside
-from tinyllm.experiments.catalogue import EXPERIMENTS, REPORTED
+from tinyllm.experiments.catalogue import EXPERIMENTS, reported
 from tinyllm.experiments.rows import Row
 from tinyllm.experiments.settings import Settings
 from tinyllm.machine import this_machine
@@ -51,9 +51,12 @@ class Measured:
     seconds: float
 
 
-def measure(names: Iterable[str] = REPORTED) -> Iterator[Measured]:
-    """Run experiments one after the other, one BLAS thread, an event a row."""
-    for name in names:
+def measure(names: Iterable[str] | None = None) -> Iterator[Measured]:
+    """Run experiments, by default all reported(), one after the other: an event a row.
+
+    BLAS has one thread meanwhile.
+    """
+    for name in reported() if names is None else names:
         start = perf_counter()
         with threadpool_limits(1, "blas"):
             for row in EXPERIMENTS[name].rows():

@@ -8,7 +8,7 @@ from pathlib import Path
 from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
-from tinyllm.experiments.catalogue import REPORTED
+from tinyllm.experiments.catalogue import reported
 from tinyllm.experiments.documents import html, markdown
 from tinyllm.experiments.report import Report, measure
 from tinyllm.options import path
@@ -21,10 +21,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--only",
         nargs="+",
-        choices=list(REPORTED),
-        default=list(REPORTED),
+        choices=reported(),
+        default=reported(),
         metavar="NAME",
-        help="some experiments: " + ", ".join(REPORTED),
+        help="some experiments: " + ", ".join(reported()),
     )
 
 
