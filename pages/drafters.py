@@ -12,7 +12,7 @@ from tinyllm.experiments.drafters import (
 from tinyllm.speculative import EarlyExitDrafter, FallbackDrafter, HeadsDrafter, NGramDrafter
 from tinyllm.speculative.drafters import SURE
 from tinyllm.speculative.tree import chosen, siblings
-from tinyllm.ui import controls, drafters, layout, state
+from tinyllm.ui import controls, drafters, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
@@ -23,7 +23,7 @@ PAGE = "drafters"
 
 def begin(config: DraftersConfig) -> state.Play[DraftersRecord]:
     """Plain decoding and every drafter, a run of each at a time."""
-    events = watch(config, state.model(config.target), entrants(config.target, state.model))
+    events = watch(config, loaded.model(config.target), entrants(config.target, loaded.model))
     return state.Play(config, events, DraftersRecord(config.temperature))
 
 

@@ -14,7 +14,7 @@ from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.statistics import expected_total_variation
 from tinyllm.speculative import acceptance
-from tinyllm.ui import controls, exactness, layout, state
+from tinyllm.ui import controls, exactness, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _, format_count
@@ -26,7 +26,7 @@ HEIGHT = 330
 
 def begin(config: RunConfig) -> state.Play[DrawsRecord]:
     """Draws to watch, a checkpoint at a time."""
-    laws = chosen_laws(config, state.model(config.target), state.drafter(config))
+    laws = chosen_laws(config, loaded.model(config.target), loaded.drafter(config))
     events = draws(laws, config.temperature, config.seed)
     return state.Play(config, events, DrawsRecord(laws))
 

@@ -17,7 +17,7 @@ from tinyllm.experiments.rows import flat
 from tinyllm.speculative import Costs, named, theory
 from tinyllm.speculative.auto import AutoK
 from tinyllm.speculative.profile import Profile
-from tinyllm.ui import controls, forecast, layout, state
+from tinyllm.ui import controls, forecast, layout, loaded, state
 from tinyllm.ui import planner as plans
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -43,7 +43,7 @@ def page_widgets(model: ModelChoice) -> Widgets:
 def begin(config: ForecastSettings) -> state.Play[ForecastRecord]:
     """A forecast to watch: prompt by prompt its costs, the profile, and every k measured."""
     target, drafter = PAIRS[config.pair]
-    events = watch(config.run, state.model(target), named(drafter, state.model))
+    events = watch(config.run, loaded.model(target), named(drafter, loaded.model))
     return state.Play(config, events, ForecastRecord())
 
 

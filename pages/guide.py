@@ -6,7 +6,7 @@ from tinyllm.experiments import answers
 from tinyllm.experiments.guide import SOURCES, advice
 from tinyllm.experiments.head_quality import variants
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.ui import controls, guide, layout, state
+from tinyllm.ui import address, controls, guide, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.text import _
 
@@ -17,8 +17,8 @@ PAGE = "guide"
 def begin(config: RunConfig) -> state.Play[guide.Answers]:
     """The questions, answered one by one."""
     known = variants()
-    models = [state.model(one.name) for one in known]
-    asked = answers.Asked(state.model("target"), state.model("draft"), known, models)
+    models = [loaded.model(one.name) for one in known]
+    asked = answers.Asked(loaded.model("target"), loaded.model("draft"), known, models)
     return state.Play(config, answers.rows(asked), guide.Answers())
 
 
@@ -38,7 +38,7 @@ with choice:
 with run:
     play = controls.control_row(PAGE, (), (), begin)
 with messages:
-    controls.warn(f"{PAGE}_choices", wrong, ticked | {"engine": engine})
+    address.warn(f"{PAGE}_choices", wrong, ticked | {"engine": engine})
 layout.notice(guide.notice(found))
 guide.techniques(found, engine)
 st.subheader(_("Common questions, answered with numbers from this machine"), anchor=False)

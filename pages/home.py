@@ -6,7 +6,7 @@ from tinyllm.experiments.request import prompt_ids
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.generation import generate
 from tinyllm.speculative import speculate
-from tinyllm.ui import controls, findings, layout, state
+from tinyllm.ui import controls, findings, layout, loaded, state
 from tinyllm.ui.lanes import race_lanes
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.text import _
@@ -22,7 +22,7 @@ layout.heading(
 
 def begin(config: RunConfig) -> state.Play[RaceRecord]:
     """The race: of a small model over in about a second and replayed, of a larger one live."""
-    target, drafter = state.model(config.target), state.drafter(config)
+    target, drafter = loaded.model(config.target), loaded.drafter(config)
     repeats = 3 if config.tokens <= 128 else 1
     live = is_live(target)
     events = live_race(config, target, drafter) if live else race(config, target, drafter, repeats)
@@ -42,10 +42,10 @@ play = controls.control_row(
     ("model", "k", "tokens"),
     ("prompt", "kv_heads", "kv_dtype", "drafter"),
     begin,
-    at_once=lambda config: not is_live(state.model(config.target)),
+    at_once=lambda config: not is_live(loaded.model(config.target)),
     temperature=0.0,
 )
-config, target = play.config, state.model(play.config.target)
+config, target = play.config, loaded.model(play.config.target)
 state.ticking(show, play)
 record = play.result.lanes
 layout.timing(play, record[0].tokens_per_second.count)

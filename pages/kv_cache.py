@@ -9,7 +9,7 @@ from tinyllm.experiments.kv_cache import REPEATS, CacheRecord, generated_tokens,
 from tinyllm.experiments.memory import cache_size
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
-from tinyllm.ui import controls, figures, findings, formulas, layout, state
+from tinyllm.ui import controls, figures, findings, formulas, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _, format_bytes, format_seconds
@@ -21,7 +21,7 @@ PAGE = "kv_cache"
 def begin(config: RunConfig) -> state.Play[CacheRecord]:
     """A run to watch, one measured position at a time, then whole generations."""
     record = CacheRecord(generated_tokens(config))
-    return state.Play(config, watch(config, state.model(config.target)), record)
+    return state.Play(config, watch(config, loaded.model(config.target)), record)
 
 
 def show() -> None:
@@ -49,7 +49,7 @@ play = controls.control_row(
     tokens=8,
 )
 config = play.config
-shape = state.model(config.target).config
+shape = loaded.model(config.target).config
 state.ticking(show, play)
 layout.timing(play, REPEATS)
 controls.try_this(

@@ -7,19 +7,12 @@ from tinyllm.cache.channels import ChannelStorage
 from tinyllm.cache.quantised import TokenStorage, quantise
 from tinyllm.cache.storage import Widening
 from tinyllm.experiments import memory
-from tinyllm.experiments.kv_dtype import (
-    LARGE,
-    TOKENS,
-    FormatRecord,
-    extent_for,
-    formats_table,
-    texts,
-    watch,
-)
+from tinyllm.experiments.kv_dtype import LARGE, TOKENS, extent_for, texts, watch
+from tinyllm.experiments.kv_dtype_record import FormatRecord, formats_table
 from tinyllm.experiments.models import is_large
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.ui import controls, formats, formulas, layout, state
+from tinyllm.ui import controls, formats, formulas, layout, loaded, state
 from tinyllm.ui import outliers as drawn
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
@@ -35,7 +28,7 @@ def begin(config: RunConfig) -> state.Play[FormatRecord]:
     The formats depend on the model alone. Once they are measured, new settings need new texts
     only; the same settings again mean that Run was pressed, and everything is measured anew.
     """
-    model = state.model(config.target)
+    model = loaded.model(config.target)
     measured = state.store(MEASURED).get(config.target)
     if measured is None:
         return state.Play(config, watch(config, model), FormatRecord())
@@ -75,7 +68,7 @@ play = controls.control_row(
     begin,
 )
 config = play.config
-target = state.model(config.target)
+target = loaded.model(config.target)
 shape = target.config
 state.ticking(show, play)
 if not play.running:

@@ -10,7 +10,7 @@ from tinyllm.experiments.kv_heads import HeadsRecord, watch
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.training.uptraining import pool_heads
-from tinyllm.ui import controls, formulas, heads, layout, state
+from tinyllm.ui import controls, formulas, heads, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
@@ -23,7 +23,7 @@ HEIGHT = 430
 def begin(config: RunConfig) -> state.Play[HeadsRecord]:
     """Attention steps and trained models, a turn of each at a time."""
     known = variants()
-    models = [state.model(one.name) for one in known]
+    models = [loaded.model(one.name) for one in known]
     return state.Play(config, watch(models, config.context), HeadsRecord(known))
 
 

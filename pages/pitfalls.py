@@ -9,7 +9,7 @@ from tinyllm.experiments.pitfalls import PITFALLS, PROMPT, Bench, laws, measured
 from tinyllm.experiments.pitfalls.loop import Loop
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.ui import controls, layout, pitfalls, state
+from tinyllm.ui import address, controls, layout, loaded, pitfalls, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _, literal
@@ -22,9 +22,9 @@ HEIGHT = 170
 def begin(config: RunConfig) -> state.Play[pitfalls.PitfallRecord]:
     """All pitfalls, the one that is looked at first."""
     bench = Bench(
-        state.model("target"),
-        state.model("draft"),
-        state.stored_weights("target"),
+        loaded.model("target"),
+        loaded.model("draft"),
+        loaded.stored_weights("target"),
         config.prompt,
         config.k,
         config.tokens,
@@ -59,7 +59,7 @@ names = {pitfalls.option(name): name for name in PITFALLS}
 choice, settings = st.columns([1, 2.4], vertical_alignment="bottom")
 with choice:
     help_text = _("The first five are those of the article; the others were seen in engines.")
-    name = names[controls.choose("pitfall", _("Pitfall"), list(names), help_text)]
+    name = names[address.choose("pitfall", _("Pitfall"), list(names), help_text)]
 with settings:
     play = controls.control_row(PAGE, ("k", "tokens"), ("prompt", "seed"), begin, temperature=0.0)
 config = play.config

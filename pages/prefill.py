@@ -8,7 +8,7 @@ from tinyllm.experiments.prefill import PrefillConfig
 from tinyllm.experiments.prefix import PrefillRecord, turns_for, watch
 from tinyllm.experiments.rows import flat
 from tinyllm.model import Transformer
-from tinyllm.ui import controls, layout, prefill, state
+from tinyllm.ui import controls, layout, loaded, prefill, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
@@ -20,7 +20,7 @@ HEIGHT = 390
 
 def begin(config: PrefillConfig) -> state.Play[PrefillRecord]:
     """The measurements to watch, a row at a time."""
-    events = watch(config, state.model(config.target))
+    events = watch(config, loaded.model(config.target))
     return state.Play(config, events, PrefillRecord(config.prefix))
 
 
@@ -46,7 +46,7 @@ play = controls.control_row(
 )
 config: PrefillConfig = play.config
 state.ticking(show, play)
-layout.timing(play, turns_for(state.model(config.target)))
+layout.timing(play, turns_for(loaded.model(config.target)))
 controls.try_this(
     {
         _("A long document, a short question"): PrefillConfig(prefix=480, own=16),

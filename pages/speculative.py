@@ -4,16 +4,10 @@ import streamlit as st
 
 from tinyllm.experiments.models import QUESTIONS
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.speculative import (
-    CacheSpan,
-    Record,
-    pairs_for,
-    points_table,
-    rounds_table,
-    watch,
-)
+from tinyllm.experiments.speculative import CacheSpan, pairs_for, watch
+from tinyllm.experiments.speculative_record import Record, points_table, rounds_table
 from tinyllm.speculative import SpeculativeDecoder, acceptance, theory, verification
-from tinyllm.ui import controls, figures, findings, formulas, layout, state
+from tinyllm.ui import controls, figures, findings, formulas, layout, loaded, state
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.strip import token_strip
@@ -26,9 +20,9 @@ HEIGHT = 300
 
 def begin(config: RunConfig) -> state.Play[Record]:
     """A run to watch; until measured anew, the points by k and the speed are those of before."""
-    before, target = state.store(PAGE).get(config), state.model(config.target)
+    before, target = state.store(PAGE).get(config), loaded.model(config.target)
     record = Record(target.tokenizer) if before is None else before.result.restarted()
-    events = watch(config, target, state.drafter(config))
+    events = watch(config, target, loaded.drafter(config))
     return state.Play(config, events, record)
 
 
@@ -56,7 +50,7 @@ play = controls.control_row(
     begin,
 )
 config, record = play.config, play.result
-target = state.model(config.target)
+target = loaded.model(config.target)
 cache = CacheSpan.of(config, target)
 state.ticking(show, play)
 layout.timing(play, pairs_for(target))

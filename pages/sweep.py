@@ -8,7 +8,7 @@ from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.experiments.sweep import REPEATS, SweepRecord, cells, watch
 from tinyllm.speculative import theory
-from tinyllm.ui import controls, layout, state, sweep
+from tinyllm.ui import controls, layout, loaded, state, sweep
 from tinyllm.ui.navigation import ensure_entry
 from tinyllm.ui.plot import plot
 from tinyllm.ui.text import _
@@ -20,7 +20,7 @@ HEIGHT = 330
 
 def begin(config: RunConfig) -> state.Play[SweepRecord]:
     """A sweep to watch: the costs of calls, then one more prompt in one cell at a time."""
-    events = watch(config, state.model(config.target), state.model("draft"))
+    events = watch(config, loaded.model(config.target), loaded.model("draft"))
     return state.Play(config, events, SweepRecord())
 
 

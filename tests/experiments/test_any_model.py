@@ -8,7 +8,18 @@ from tests import toy
 from tinyllm import memory
 from tinyllm.cache import format_of
 from tinyllm.config import PRESETS
-from tinyllm.experiments import exactness, kv_dtype, models, prefix, race, request, speculative
+from tinyllm.experiments import (
+    exactness,
+    kv_dtype,
+    kv_dtype_record,
+    models,
+    prefix,
+    race,
+    request,
+    speculative,
+    speculative_record,
+    texts,
+)
 from tinyllm.experiments.prefill import PrefillConfig
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.generation import generate
@@ -110,8 +121,8 @@ def test_a_character_of_several_tokens_is_shown_when_it_is_whole(model: Transfor
     assert [piece for (piece,) in lane.pieces] == ["", "", "日", "", "", "本", " the"]
     (begun,) = race.lanes(steps[:5], model.tokenizer)
     assert begun.text == "日"
-    assert request.text_of([256, toy.STOP], model.tokenizer) == " the"
-    assert request.text_of(tokens[:5], model.tokenizer) == "日"
+    assert texts.text_of([256, toy.STOP], model.tokenizer) == " the"
+    assert texts.text_of(tokens[:5], model.tokenizer) == "日"
 
 
 def test_rounds_keep_the_top_of_both_laws_and_no_more(model: Transformer) -> None:
@@ -128,12 +139,12 @@ def test_rounds_keep_the_top_of_both_laws_and_no_more(model: Transformer) -> Non
 
 
 def test_a_watched_run_counts_every_k(model: Transformer) -> None:
-    record = speculative.Record(model.tokenizer)
+    record = speculative_record.Record(model.tokenizer)
     for event in speculative.watch(config(tokens=8), model, NGramDrafter()):
         record.take(event)
     assert list(record.points) == list(speculative.KS)
     assert record.comparison is not None
-    shown = speculative.rounds_table(record)
+    shown = speculative_record.rounds_table(record)
     assert [row["accepted"] for row in shown] == [row.round.accepted for row in record.rows]
 
 
@@ -169,7 +180,7 @@ def test_of_a_large_model_less_is_measured(
         record.take(event)
     assert [row.tokens for row in record.prefills] == list(prefix.LARGE_SIZES)
     assert record.prefills[0].at_once_seconds.count == prefix.LARGE_TURNS
-    watched = speculative.Record(model.tokenizer)
+    watched = speculative_record.Record(model.tokenizer)
     for event in speculative.watch(config(tokens=8), model, NGramDrafter()):
         watched.take(event)
     assert tuple(watched.points) == speculative.LARGE_KS
@@ -179,7 +190,7 @@ def test_of_a_large_model_less_is_measured(
 
 def test_formats_of_a_short_extent(model: Transformer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kv_dtype, "extent_for", lambda _model: kv_dtype.LARGE)
-    record = kv_dtype.FormatRecord()
+    record = kv_dtype_record.FormatRecord()
     for event in kv_dtype.watch(config(kv_dtype="int4"), model):
         record.take(event)
     row = record.formats["int4"]

@@ -8,7 +8,7 @@ import pytest
 
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments import kv_dtype, memory, outliers
+from tinyllm.experiments import kv_dtype, kv_dtype_record, memory, outliers, timing
 from tinyllm.experiments.prompts import validation_prompts, validation_text
 from tinyllm.experiments.rows import flat
 from tinyllm.experiments.settings import RunConfig
@@ -27,29 +27,29 @@ def model() -> Transformer:
 
 
 @pytest.fixture(scope="module")
-def record(model: Transformer) -> kv_dtype.FormatRecord:
-    found = kv_dtype.FormatRecord()
+def record(model: Transformer) -> kv_dtype_record.FormatRecord:
+    found = kv_dtype_record.FormatRecord()
     for event in kv_dtype.watch(RunConfig(kv_dtype="int4", temperature=0.0, tokens=24), model):
         found.take(event)
     return found
 
 
-def test_every_format_is_measured_its_own_first(record: kv_dtype.FormatRecord) -> None:
+def test_every_format_is_measured_its_own_first(record: kv_dtype_record.FormatRecord) -> None:
     others = [dtype for dtype in CACHE_DTYPES if dtype not in ("float32", "int4")]
     assert list(record.formats) == ["float32", "int4", *others]
     assert record.progress is None
-    table = kv_dtype.formats_table(record)
+    table = kv_dtype_record.formats_table(record)
     assert [row["dtype"] for row in table] == list(CACHE_DTYPES)
     assert all(row["agree"] and row["nbytes"] == row["formula_bytes"] for row in table)
 
 
-def test_float32_is_no_different_from_itself(record: kv_dtype.FormatRecord) -> None:
+def test_float32_is_no_different_from_itself(record: kv_dtype_record.FormatRecord) -> None:
     row = record.formats["float32"]
     assert (row.identical, row.prompts, row.first_divergence) == (8, 8, 96.0)
     assert (row.max_logit_difference, row.loss_increase, row.loss_error) == (0.0, 0.0, 0.0)
 
 
-def test_bytes_are_exact(record: kv_dtype.FormatRecord) -> None:
+def test_bytes_are_exact(record: kv_dtype_record.FormatRecord) -> None:
     """L = 2, G = 1, D = 16: 112 tokens of a vector of keys and one of values."""
     found = {dtype: row.nbytes for dtype, row in record.formats.items()}
     newest, coded = 96 * 16 * 2, 3
@@ -69,7 +69,7 @@ def test_bytes_are_exact(record: kv_dtype.FormatRecord) -> None:
 
 
 def test_first_divergence_is_that_of_whole_texts(
-    model: Transformer, record: kv_dtype.FormatRecord
+    model: Transformer, record: kv_dtype_record.FormatRecord
 ) -> None:
     row, places = record.formats["int4"], []
     for prompt in validation_prompts():
@@ -83,14 +83,14 @@ def test_first_divergence_is_that_of_whole_texts(
     assert row.identical == places.count(96) < 8
 
 
-def test_coarser_formats_are_further_away(record: kv_dtype.FormatRecord) -> None:
+def test_coarser_formats_are_further_away(record: kv_dtype_record.FormatRecord) -> None:
     apart = {dtype: row.max_logit_difference for dtype, row in record.formats.items()}
     assert 0 < apart["float16"] < apart["bfloat16"] < apart["fp8_e4m3"] < apart["fp8_e5m2"]
     assert 0 < apart["int8"] < apart["int4_g8"] < apart["int4"]
 
 
 def test_the_loss_is_that_of_predictions_made_one_by_one(
-    model: Transformer, record: kv_dtype.FormatRecord
+    model: Transformer, record: kv_dtype_record.FormatRecord
 ) -> None:
     text = model.tokenizer.encode(validation_text())
     starts = np.linspace(0, len(text) - 513, kv_dtype.WINDOWS).astype(int)
@@ -108,22 +108,24 @@ def test_the_loss_is_that_of_predictions_made_one_by_one(
 def test_progress_leads_to_each_row(model: Transformer) -> None:
     events = list(kv_dtype.measure(model, ["float16"]))
     assert [type(event).__name__ for event in events] == ["Progress"] * 32 + ["FormatRow"]
-    parts = [event.part for event in events if isinstance(event, kv_dtype.Progress)]
+    parts = [event.part for event in events if isinstance(event, timing.Progress)]
     assert parts == 2 * list(range(16))
     row = events[-1]
-    assert isinstance(row, kv_dtype.FormatRow)
+    assert isinstance(row, kv_dtype_record.FormatRow)
     assert row.step_seconds.count == row.reference_step_seconds.count == kv_dtype.STEP_TURNS
     assert isinstance(flat(row)["step_seconds_low"], float)
 
 
-def test_texts_are_those_of_the_run(record: kv_dtype.FormatRecord, model: Transformer) -> None:
+def test_texts_are_those_of_the_run(
+    record: kv_dtype_record.FormatRecord, model: Transformer
+) -> None:
     assert record.texts is not None
     assert len(record.texts.reference) == len(record.texts.text) == 24
     same = record.texts.same
     assert record.texts.reference[:same] == record.texts.text[:same]
     *steps, equal = kv_dtype.texts(RunConfig(tokens=24), model)
     assert len(steps) == 2 * 24
-    assert isinstance(equal, kv_dtype.Texts)
+    assert isinstance(equal, kv_dtype_record.Texts)
     assert (equal.text, equal.same) == (equal.reference, 24)
     assert replace(equal, text="x" + equal.text[1:], reference="y" + equal.text[1:]).same == 0
 
@@ -143,7 +145,9 @@ def test_a_large_channel_spoils_vectors_by_token_and_not_by_channel(model: Trans
     assert times == pytest.approx([times[0] * factor for factor in outliers.FACTORS], rel=1e-4)
 
 
-def test_what_was_measured_stays_until_it_is_measured_anew(record: kv_dtype.FormatRecord) -> None:
+def test_what_was_measured_stays_until_it_is_measured_anew(
+    record: kv_dtype_record.FormatRecord,
+) -> None:
     again = record.restarted()
     assert again.texts is None
     assert again.formats == record.formats

@@ -7,7 +7,7 @@ import pytest
 
 from tinyllm.cache import DenseCache, format_of
 from tinyllm.config import PRESETS, ModelConfig
-from tinyllm.experiments import kv_cache, race, speculative, timing
+from tinyllm.experiments import kv_cache, race, speculative, speculative_record, timing
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
@@ -33,7 +33,7 @@ def plain_text(model: Transformer, config: RunConfig) -> str:
     return "".join(ALPHABET[token.id] for token in tokens)
 
 
-def text_of(rows: Iterable[speculative.RoundRow]) -> str:
+def text_of(rows: Iterable[speculative_record.RoundRow]) -> str:
     return "".join(ALPHABET[token] for row in rows for token in row.round.tokens)
 
 
@@ -73,7 +73,7 @@ def test_step_times_fill_the_context(model: Transformer) -> None:
 
 def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None:
     config = RunConfig(tokens=24, k=3, temperature=0.8)
-    record = speculative.Record(model.tokenizer)
+    record = speculative_record.Record(model.tokenizer)
     worth = [record.take(event) for event in speculative.watch(config, model, drafter)]
     assert sum(worth) == len(record.rows)
     assert len(text_of(record.rows)) == 24
@@ -92,8 +92,8 @@ def test_a_watched_run_adds_up(model: Transformer, drafter: Transformer) -> None
     restarted = record.restarted()
     assert restarted.rows == []
     assert restarted.comparison is record.comparison
-    assert len(speculative.rounds_table(record)) == record.counters.drafts
-    assert len(speculative.points_table(record)) == len(speculative.KS)
+    assert len(speculative_record.rounds_table(record)) == record.counters.drafts
+    assert len(speculative_record.points_table(record)) == len(speculative.KS)
 
 
 def test_the_bytes_of_a_round_are_those_of_the_targets_cache(

@@ -10,7 +10,7 @@ from tinyllm import memory
 from tinyllm.cache import format_of
 from tinyllm.experiments import models
 from tinyllm.loading import stored_config
-from tinyllm.ui import state
+from tinyllm.ui import loaded
 
 NAME = "SmolLM2-135M-Instruct"
 PUBLISHED = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -18,7 +18,7 @@ PUBLISHED = "HuggingFaceTB/SmolLM2-135M-Instruct"
 
 @pytest.fixture(scope="module", autouse=True)
 def loaded_once() -> Iterator[None]:
-    state.model(NAME)  # before the pages ask for it, whose patience is for pages
+    loaded.model(NAME)  # before the pages ask for it, whose patience is for pages
     yield
     st.cache_resource.clear()  # half a gigabyte
 

@@ -11,7 +11,7 @@ from tests.pages.opening import complaints, finished, open_page, well
 from tinyllm.experiments import models
 from tinyllm.loading import Loaded, Progress, load_model
 from tinyllm.model import Transformer
-from tinyllm.ui import state
+from tinyllm.ui import loaded
 
 PAGES = ("home", "speculative", "kv_dtype", "prefill", "exactness")
 
@@ -31,7 +31,7 @@ def with_the_toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield Loaded(load(name))
 
     monkeypatch.setattr(tinyllm, "load_model", load)
-    monkeypatch.setattr(state, "loading", load_slowly)
+    monkeypatch.setattr(loaded, "loading", load_slowly)
     st.cache_resource.clear()
     yield
     st.cache_resource.clear()

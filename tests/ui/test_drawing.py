@@ -15,6 +15,7 @@ from tinyllm.experiments import (
     memory,
     race,
     speculative,
+    speculative_record,
 )
 from tinyllm.experiments.settings import CONTEXT_LENGTH, RunConfig
 from tinyllm.experiments.timing import Spread
@@ -42,15 +43,15 @@ def valid(figure: figures.Figure) -> go.Figure:
 
 
 @pytest.fixture(scope="module")
-def record() -> speculative.Record:
+def record() -> speculative_record.Record:
     target = random_model(SMALL, 1)
-    watched = speculative.Record(target.tokenizer)
+    watched = speculative_record.Record(target.tokenizer)
     for event in speculative.watch(RunConfig(tokens=24), target, random_model(SMALL, 2)):
         watched.take(event)
     return watched
 
 
-def test_a_strip_holds_every_token_once(record: speculative.Record) -> None:
+def test_a_strip_holds_every_token_once(record: speculative_record.Record) -> None:
     pieces = strip.pieces(record.rows, record.tokenizer)
     kept = "".join(one.text for one in pieces if one.mark not in ("rejected", "skipped"))
     made = [token for row in record.rows for token in row.round.tokens]
@@ -82,7 +83,7 @@ def test_groups_are_parted_by_spaces_so_that_lines_wrap() -> None:
     assert '</span></span> <span class="r">' in html
 
 
-def test_figures_are_valid_and_small(record: speculative.Record) -> None:
+def test_figures_are_valid_and_small(record: speculative_record.Record) -> None:
     drawn = valid(figures.rounds_figure(record.rows, RunConfig(tokens=24), SPAN))
     assert len(drawn.data) == 3
     assert len(valid(figures.curve_figure(record, 4)).data) == 3
@@ -111,7 +112,7 @@ def test_a_cell_of_the_cache_keeps_its_shade_while_others_join_it(prompt: str) -
 
 def test_figures_of_nothing_yet() -> None:
     valid(figures.rounds_figure([], RunConfig(), SPAN))
-    valid(figures.curve_figure(speculative.Record(CharTokenizer()), 4))
+    valid(figures.curve_figure(speculative_record.Record(CharTokenizer()), 4))
     valid(figures.cache_figure([], SMALL, CONTEXT_LENGTH))
 
 
@@ -119,15 +120,15 @@ def test_figures_of_nothing_yet() -> None:
     ("speed", "says"), [(0.6, "does not pay"), (0.99, "the same"), (1.5, "that pays")]
 )
 def test_sentences_say_whether_speculation_pays(
-    record: speculative.Record, speed: float, says: str
+    record: speculative_record.Record, speed: float, says: str
 ) -> None:
     spread = Spread.of([speed])
-    measured = replace(record, comparison=speculative.Comparison(spread, 1000, 1000 * speed))
+    measured = replace(record, comparison=speculative_record.Comparison(spread, 1000, 1000 * speed))
     assert says in findings.speculative(measured, RunConfig())
 
 
-def test_sentences_about_a_run(record: speculative.Record) -> None:
-    nothing = findings.speculative(speculative.Record(CharTokenizer()), RunConfig())
+def test_sentences_about_a_run(record: speculative_record.Record) -> None:
+    nothing = findings.speculative(speculative_record.Record(CharTokenizer()), RunConfig())
     assert "nothing" in nothing
     assert findings.rounds_chart(record)
     assert findings.curve_chart(record).count(":") >= len(speculative.KS)
@@ -146,7 +147,7 @@ def test_sentences_of_race_and_cache() -> None:
     assert str(row.position) in findings.cache_chart(row)
 
 
-def test_formulas_hold_the_numbers(record: speculative.Record) -> None:
+def test_formulas_hold_the_numbers(record: speculative_record.Record) -> None:
     size = memory.cache_size(SMALL, "int8", 10)
     lines = formulas.cache_bytes(SMALL, 10, "int8", size)
     assert all(f"{size.formula:,}" in line for line in lines[1:])

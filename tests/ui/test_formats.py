@@ -7,12 +7,12 @@ import pytest
 from tests.ui.test_drawing import valid
 from tinyllm.cache import CACHE_DTYPES
 from tinyllm.config import PRESETS
-from tinyllm.experiments import kv_dtype, memory
+from tinyllm.experiments import kv_dtype_record, memory, timing
 from tinyllm.experiments.outliers import DTYPES, FACTORS, OutlierRow
 from tinyllm.experiments.timing import Spread
 from tinyllm.ui import formats, formulas, outliers
 
-ROW = kv_dtype.FormatRow(
+ROW = kv_dtype_record.FormatRow(
     dtype="float32",
     bits=32,
     keys_by_channel=False,
@@ -41,7 +41,7 @@ INT4 = replace(
     loss_error=0.003,
     step_seconds=Spread(5e-4, 4e-4, 6e-4, 40),
 )
-RECORD = kv_dtype.FormatRecord(formats={"float32": ROW, "int4": INT4})
+RECORD = kv_dtype_record.FormatRecord(formats={"float32": ROW, "int4": INT4})
 
 
 def outlier_rows(own_channel: float) -> list[OutlierRow]:
@@ -59,7 +59,7 @@ def outlier_rows(own_channel: float) -> list[OutlierRow]:
 
 
 def test_every_format_is_one_point() -> None:
-    record = kv_dtype.FormatRecord(
+    record = kv_dtype_record.FormatRecord(
         formats={dtype: replace(ROW, dtype=dtype) for dtype in CACHE_DTYPES}
     )
     drawn = valid(formats.quality_figure(record, "int8", PRESETS["target"]))
@@ -72,7 +72,7 @@ def test_the_ring_is_around_the_chosen_one_and_nothing_is_needed_to_draw() -> No
     ring = valid(formats.quality_figure(RECORD, "int4", PRESETS["target"])).data[-1]
     assert (ring.x[0], ring.y[0]) == (448.0, 0.0212)
     assert not valid(formats.quality_figure(RECORD, "int8", PRESETS["target"])).data[-1].x
-    valid(formats.quality_figure(kv_dtype.FormatRecord(), "int4", PRESETS["target"]))
+    valid(formats.quality_figure(kv_dtype_record.FormatRecord(), "int4", PRESETS["target"]))
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def test_sentences_tell_a_cost_from_none() -> None:
     assert "50,176 bytes, 15% of float32" in formats.notice(RECORD, "int4")
     within = {"float32": ROW, "int4": replace(INT4, loss_increase=0.0059)}
     assert "no loss that can be measured" in formats.notice(
-        kv_dtype.FormatRecord(formats=within), "int4"
+        kv_dtype_record.FormatRecord(formats=within), "int4"
     )
     assert "held against: 344,064 bytes" in formats.notice(RECORD, "float32")
     assert "being measured" in formats.notice(RECORD, "int8")
-    assert "being measured" in formats.notice(kv_dtype.FormatRecord(), "float32")
+    assert "being measured" in formats.notice(kv_dtype_record.FormatRecord(), "float32")
 
 
 def test_tiles_are_dashes_until_they_are_measured() -> None:
@@ -108,16 +108,16 @@ def test_tiles_are_dashes_until_they_are_measured() -> None:
 
 
 def test_what_is_going_on_is_said() -> None:
-    record = kv_dtype.FormatRecord(progress=kv_dtype.Progress("int8", 4, 20))
+    record = kv_dtype_record.FormatRecord(progress=timing.Progress("int8", 4, 20))
     assert formats.progress(record) == "Measuring int8: 5 of 20."
     assert formats.progress(RECORD)
 
 
 def test_texts_are_marked_from_their_first_difference_and_escaped() -> None:
-    html = formats.texts_html(kv_dtype.Texts("a<b\ncd", "a<b\nxy"), "int4")
+    html = formats.texts_html(kv_dtype_record.Texts("a<b\ncd", "a<b\nxy"), "int4")
     assert "<code>a&lt;b⏎<mark>cd</mark></code>" in html
     assert "<code>a&lt;b⏎<mark>xy</mark></code>" in html
-    assert "<mark>" not in formats.texts_html(kv_dtype.Texts("ab", "ab"), "int4")
+    assert "<mark>" not in formats.texts_html(kv_dtype_record.Texts("ab", "ab"), "int4")
 
 
 def test_whether_this_model_gains_by_channel_is_told_from_its_own_errors() -> None:
@@ -131,7 +131,7 @@ def test_whether_this_model_gains_by_channel_is_told_from_its_own_errors() -> No
 def test_charts_in_words() -> None:
     assert "int4: 448, +0.0212" in formats.quality_chart(RECORD)
     assert "at 100 times: int4: 97.0%" in outliers.chart(outlier_rows(0.075), "int4")
-    assert formats.quality_chart(kv_dtype.FormatRecord()).endswith("still to be measured.")
+    assert formats.quality_chart(kv_dtype_record.FormatRecord()).endswith("still to be measured.")
 
 
 @pytest.mark.parametrize("dtype", CACHE_DTYPES)

@@ -5,19 +5,20 @@ the loss over a text no model has seen, every prediction made through the cache.
 """
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tinyllm.cache import CACHE_DTYPES, format_of
 from tinyllm.config import ModelConfig
+from tinyllm.experiments.kv_dtype_record import FormatRow, Texts
 from tinyllm.experiments.memory import cache_size
 from tinyllm.experiments.models import is_large
 from tinyllm.experiments.prompts import validation_prompts, validation_text
-from tinyllm.experiments.request import request, text_of
-from tinyllm.experiments.rows import Row, flat
+from tinyllm.experiments.request import request
 from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.texts import agreement, text_of
 from tinyllm.experiments.timing import Case, Progress, Spread, in_turn
 from tinyllm.generation import generate
 from tinyllm.layers import Array
@@ -53,42 +54,6 @@ LARGE = Extent(2, 24, 4, 64, 5)  # of a large model: three minutes become half a
 def extent_for(model: Transformer) -> Extent:
     """How much of this model is measured."""
     return LARGE if is_large(model.config) else SMALL
-
-
-@dataclass(frozen=True, slots=True)
-class FormatRow:
-    """What one format costs, against float32."""
-
-    dtype: str
-    bits: int
-    keys_by_channel: bool
-    tokens: int  # a prompt and what follows it
-    nbytes: int  # of a cache for so many tokens
-    formula_bytes: int
-    agree: bool  # these two, and the arrays
-    bytes_per_token: float  # of a cache for the whole context
-    prompts: int
-    identical: int  # prompts with the same text to the last token
-    first_divergence: float  # mean over prompts; a text that never parts counts as its length
-    max_logit_difference: float  # along float32's tokens
-    loss: float  # nats per token
-    loss_increase: float
-    loss_error: float  # standard error of the increase, over windows
-    step_seconds: Spread  # of one step near the context's end
-    reference_step_seconds: Spread  # of float32, in turn
-
-
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """The run's own prompt, continued from a float32 cache and from one in its format."""
-
-    reference: str
-    text: str
-
-    @property
-    def same(self) -> int:
-        """Characters before the first difference."""
-        return _same(self.reference, self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +112,7 @@ def _row(
     """A format's answers beside float32's; `tokens` are fed before the step that is timed."""
     config, kind, extent = model.config, format_of(dtype), extent_for(model)
     size = cache_size(config, dtype, TOKENS)
-    places = list(map(_same, answers.texts, reference.texts))
+    places = list(map(agreement, answers.texts, reference.texts))
     apart = [np.abs(a - b).max() for a, b in zip(answers.logits, reference.logits, strict=True)]
     increases = answers.losses - reference.losses
     step, reference_step = _step_times(model, dtype, tokens[:-1], extent.turns)
@@ -170,12 +135,6 @@ def _row(
         step_seconds=step,
         reference_step_seconds=reference_step,
     )
-
-
-def _same(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many items agree before the first that does not."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def _greedy(
@@ -249,39 +208,8 @@ def texts(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress]:
     yield Texts(*(text_of(tokens, model.tokenizer) for tokens in made))
 
 
-@dataclass(slots=True)
-class FormatRecord:
-    """What a run has given so far."""
-
-    texts: Texts | None = None
-    formats: dict[str, FormatRow] = field(default_factory=dict)
-    progress: Progress | None = None
-
-    def take(self, event: Texts | Progress | FormatRow) -> bool:
-        """Take one event in; True for a format, which is worth drawing by itself."""
-        if isinstance(event, Progress):
-            self.progress = event
-            return False
-        self.progress = None
-        if isinstance(event, Texts):
-            self.texts = event
-        else:
-            self.formats[event.dtype] = event
-        return isinstance(event, FormatRow)
-
-    def restarted(self) -> "FormatRecord":
-        """Without the texts; what was measured stays until it is measured anew."""
-        return FormatRecord(formats=dict(self.formats))
-
-
 def watch(config: RunConfig, model: Transformer) -> Iterator[Texts | Progress | FormatRow]:
     """The run's own texts, then all formats, its own before the others."""
     yield from texts(config, model)
     ordered = dict.fromkeys((REFERENCE, config.kv_dtype, *CACHE_DTYPES))
     yield from measure(model, list(ordered))
-
-
-def formats_table(record: FormatRecord) -> list[Row]:
-    """The formats as flat rows, for export."""
-    ordered = sorted(record.formats.values(), key=lambda row: CACHE_DTYPES.index(row.dtype))
-    return [flat(row) for row in ordered]

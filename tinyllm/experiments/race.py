@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, islice
 
-from tinyllm.experiments.request import pieces_of, request
+from tinyllm.experiments.request import request
 from tinyllm.experiments.settings import RunConfig
+from tinyllm.experiments.texts import agreement, pieces_of
 from tinyllm.experiments.timing import Spread, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
@@ -133,15 +134,12 @@ def _record(name: str, repeats: list[list[Step]], tokenizer: Tokenizer) -> Lane:
 
 
 def first_difference(record: Sequence[Lane]) -> int | None:
-    """The first token at which a lane's text is not the first lane's; None when all agree."""
+    """The first token at which a lane's text is not the first lane's; None when all agree.
+
+    Where one only ends sooner it is the place behind its end.
+    """
     first, *others = (lane.tokens for lane in record)
-    return min((_parting(first, other) for other in others if other != first), default=None)
-
-
-def _parting(one: Sequence[int], other: Sequence[int]) -> int:
-    """The first place of difference, which is the end of the shorter one when nothing else is."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return min((agreement(first, other) for other in others if other != first), default=None)
 
 
 @dataclass(slots=True)

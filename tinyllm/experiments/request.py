@@ -4,12 +4,10 @@ A model that was taught conversations gets the prompt as a user's turn, any othe
 continue. The tokens with which a model ends its text end the run.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.model import Transformer
-from tinyllm.tokenizer import Tokenizer
 
 
 def prompt_ids(prompt: str, model: Transformer) -> list[int]:
@@ -18,18 +16,6 @@ def prompt_ids(prompt: str, model: Transformer) -> list[int]:
     if tokenizer.can_chat:
         prompt = tokenizer.chat([{"role": "user", "content": prompt}])
     return tokenizer.encode(prompt)
-
-
-def pieces_of(tokens: Iterable[int], tokenizer: Tokenizer) -> list[str]:
-    """The text that each token completes: "" while a character lacks some of its bytes, and for
-    a token that ends the text."""
-    feed, stops = tokenizer.stream().feed, tokenizer.stop_tokens
-    return ["" if token in stops else feed(token) for token in tokens]
-
-
-def text_of(tokens: Iterable[int], tokenizer: Tokenizer) -> str:
-    """The text of tokens as far as its characters are whole."""
-    return "".join(pieces_of(tokens, tokenizer))
 
 
 def request(config: RunConfig, model: Transformer) -> dict[str, Any]:

@@ -16,13 +16,11 @@ from streamlit.delta_generator import DeltaGenerator
 from tinyllm.errors import TinyllmError
 from tinyllm.experiments import models
 from tinyllm.experiments.models import ModelChoice
-from tinyllm.experiments.settings import RunConfig, Settings, problem_of
-from tinyllm.memory.choice import OWN
-from tinyllm.memory.presets import presets
-from tinyllm.ui import state
+from tinyllm.experiments.settings import RunConfig, Settings
+from tinyllm.ui import address, loaded, state
 from tinyllm.ui.state import Result
 from tinyllm.ui.text import _, literal
-from tinyllm.ui.widgets import ADOPTED, BIND, Widgets, model_menu, prompt_box, run_widgets
+from tinyllm.ui.widgets import ADOPTED, Widgets, model_menu, prompt_box, run_widgets
 
 # Of columns; sliders take 2.1.
 _WIDTHS = {
@@ -43,25 +41,6 @@ def _first_prompt(model: ModelChoice) -> str:
 
 def _never(_config: Any) -> bool:
     return False
-
-
-def wrong_parameters(
-    kind: type[Settings], names: Sequence[str], model: ModelChoice
-) -> dict[str, str]:
-    """What is wrong with URL parameters of this page, by field; ask before the widgets drop them.
-
-    One prompt is left alone: its text is the visitor's, and the page says what is wrong with it.
-    """
-    problems = {}
-    for field in names:
-        given = st.query_params.get_all(field)
-        if field == "model" and given in ([name] for name in (*presets(), OWN)):
-            continue  # left over from the calculator
-        if given and (field != "prompt" or len(given) > 1):
-            problem = problem_of(field, given, kind, model)
-            if problem is not None:
-                problems[field] = problem
-    return problems
 
 
 def control_row(
@@ -90,13 +69,13 @@ def control_row(
     values: dict[str, Any] = dict(fixed)
     wrong: dict[str, str] = {}
     if "model" in main:
-        wrong = wrong_parameters(kind, ["model"], models.chosen(models.DEFAULT))
+        wrong = address.wrong_parameters(kind, ["model"], models.chosen(models.DEFAULT))
         with columns[main.index("model")]:
             values["model"] = model_menu(prompt_of)
     model = _chosen(values.get("model", models.DEFAULT), messages)
     others = [field for field in main if field != "model"]
     if not st.session_state.pop(ADOPTED, False):
-        wrong |= wrong_parameters(kind, [*others, *more], model)
+        wrong |= address.wrong_parameters(kind, [*others, *more], model)
     boxes = widgets(model)
     if "prompt" in main:  # where there is no room for sample prompts below it
         boxes = {**boxes, "prompt": partial(prompt_box, _ROW_HEIGHT, model, prompt_of(model))}
@@ -114,7 +93,7 @@ def control_row(
         example = _run_example(model, prompt_of) | fixed
     with messages:
         config, good = _validated(page, kind, values, example)
-        warn(page, wrong, asdict(config))
+        address.warn(page, wrong, asdict(config))
     # Settings that make no run start none: what was good before stays on the page.
     pressed = bool(st.session_state.pop(_PRESSED, False)) and good
     play = _begun(page, config, begin, pressed, at_once, messages)
@@ -148,7 +127,7 @@ def _begun(
     """The run of these settings; of the last that could be begun when these cannot."""
     key, place = f"_ran_{page}", st.empty()
     try:
-        state.prepare(config, place)
+        loaded.prepare(config, place)
         play = state.chosen(page, config, begin, pressed, place if at_once(config) else None)
     except TinyllmError as error:  # a model that is missing or does not fit, a prompt too long
         before: Settings | None = st.session_state.get(key)
@@ -166,21 +145,6 @@ def _capital(problem: str) -> str:
     return problem[:1].upper() + problem[1:]
 
 
-def warn(page: str, wrong: Mapping[str, str], values: Mapping[str, Any]) -> None:
-    """Say what was wrong in the address, until the visitor moves the control concerned.
-
-    `wrong` holds a problem by control, `values` what every control of the page shows now.
-    """
-    key = f"_wrong_{page}"
-    said: dict[str, tuple[str, Any]] = st.session_state.get(key, {})
-    said = said | {field: (problem, values[field]) for field, problem in wrong.items()}
-    still = {field: one for field, one in said.items() if values[field] == one[1]}
-    st.session_state[key] = still
-    sentence = _("{problem}. This page uses {value}.")
-    for problem, value in still.values():
-        st.warning(literal(sentence.format(problem=problem, value=repr(value))))
-
-
 def _buttons(play: state.Play[Any], at_once: bool) -> None:
     """Run, and Stop where there is something to stop; G and S press them."""
     with st.container(horizontal=True, gap="small", wrap=False):
@@ -194,28 +158,6 @@ def _buttons(play: state.Play[Any], at_once: bool) -> None:
                 args=(play,),
                 key="_stop",
             )
-
-
-def choose(field: str, label: str, options: Sequence[str], help_text: str) -> str:
-    """A choice that is no setting of a run; the address carries its text as `field`.
-
-    A text in the address that is none of the options is said, until another one is chosen.
-    """
-    key = f"_wrong_{field}"
-    raw = st.query_params.get(field)
-    messages = st.container()
-    chosen = str(st.selectbox(label, options, key=field, help=help_text, **BIND))
-    if raw is not None and raw not in options:
-        st.session_state[key] = raw[:40], chosen
-    given, instead = st.session_state.get(key, ("", ""))
-    if instead == chosen:
-        sentence = _(
-            "there is no {field} {given!r} and this page uses {chosen!r}: choose one of {options}"
-        )
-        listed = ", ".join(options)
-        said = sentence.format(field=field, options=listed, given=given, chosen=chosen)
-        messages.warning(literal(said))
-    return chosen
 
 
 def try_this(ideas: Mapping[str, Settings]) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from tinyllm.config import ModelConfig
 from tinyllm.experiments.kv_cache import CacheRow
 from tinyllm.experiments.settings import RANGES, RunConfig
-from tinyllm.experiments.speculative import CacheSpan, Record, RoundRow
+from tinyllm.experiments.speculative import CacheSpan
+from tinyllm.experiments.speculative_record import Record, RoundRow
 from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import Counters, theory
 from tinyllm.ui.plot import Figure

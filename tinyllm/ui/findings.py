@@ -11,7 +11,7 @@ from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.kv_cache import CacheRecord, CacheRow
 from tinyllm.experiments.race import Lane, first_difference
 from tinyllm.experiments.settings import RunConfig
-from tinyllm.experiments.speculative import Record
+from tinyllm.experiments.speculative_record import Record
 from tinyllm.experiments.timing import Spread
 from tinyllm.speculative import Counters
 from tinyllm.ui.text import _, format_bytes, format_count, format_rate, format_seconds

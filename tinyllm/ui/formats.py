@@ -10,14 +10,8 @@ from math import log10
 from typing import Any
 
 from tinyllm.config import ModelConfig
-from tinyllm.experiments.kv_dtype import (
-    REFERENCE,
-    Extent,
-    FormatRecord,
-    FormatRow,
-    Texts,
-    per_token,
-)
+from tinyllm.experiments.kv_dtype import REFERENCE, Extent, per_token
+from tinyllm.experiments.kv_dtype_record import FormatRecord, FormatRow, Texts
 from tinyllm.ui.figures import MARGIN, heading
 from tinyllm.ui.plot import Figure
 from tinyllm.ui.text import _, format_count, format_seconds

@@ -8,7 +8,7 @@ from tinyllm.config import ModelConfig
 from tinyllm.experiments.attention_step import HEAD_DIM, AttentionRow
 from tinyllm.experiments.flops import matrix_flops
 from tinyllm.experiments.memory import CacheSize
-from tinyllm.experiments.speculative import Comparison
+from tinyllm.experiments.speculative_record import Comparison
 from tinyllm.speculative import Counters, theory
 
 STEP_FLOPS = (

@@ -11,7 +11,7 @@ import streamlit as st
 
 from tinyllm.experiments.cached_decoding import GenerationRow
 from tinyllm.experiments.settings import Settings
-from tinyllm.experiments.speculative import Record
+from tinyllm.experiments.speculative_record import Record
 from tinyllm.machine import this_machine
 from tinyllm.ui import presenter
 from tinyllm.ui.chart_export import chart_export

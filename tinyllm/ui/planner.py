@@ -18,7 +18,7 @@ from tinyllm.experiments.planner import (
     fast_gpus,
 )
 from tinyllm.experiments.published import PublishedRow
-from tinyllm.ui import controls
+from tinyllm.ui import address
 from tinyllm.ui.figures import MARGIN, heading, line
 from tinyllm.ui.forecast import LEGEND, level
 from tinyllm.ui.plot import Figure
@@ -31,7 +31,7 @@ _FIELDS = tuple(PlanSettings.__dataclass_fields__)
 def choose() -> PlanSettings:
     """Draw the controls; what an address gets wrong is dropped and said."""
     messages = st.container()
-    wrong = controls.wrong_parameters(PlanSettings, _FIELDS, models.chosen(models.DEFAULT))
+    wrong = address.wrong_parameters(PlanSettings, _FIELDS, models.chosen(models.DEFAULT))
     kind = PlanSettings
     columns = st.columns([2.6, 2, 2, 2, 2, 1.5], vertical_alignment="bottom")
     with columns[0]:
@@ -62,7 +62,7 @@ def choose() -> PlanSettings:
         values["slope"] = slider("slope", _("Slope of the line"), 0.01, text, "%.2f", kind)
     plan = kind(**{name: value for name, value in values.items() if value is not None})
     with messages:
-        controls.warn("forecast_plan", wrong, asdict(plan))
+        address.warn("forecast_plan", wrong, asdict(plan))
     return plan
 
 

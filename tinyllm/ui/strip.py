@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from tinyllm.experiments.speculative import Choice, Record, RoundRow
+from tinyllm.experiments.speculative_record import Choice, Record, RoundRow
 from tinyllm.tokenizer import Tokenizer
 from tinyllm.ui.plot import FRONTEND
 from tinyllm.ui.text import _, visible
