@@ -4,12 +4,7 @@ import pandas as pd
 import streamlit as st
 
 from tinyllm.experiments import planner, published
-from tinyllm.experiments.forecast import (
-    PAIRS,
-    REPEATS,
-    ForecastSettings,
-    watch,
-)
+from tinyllm.experiments.forecast import PAIRS, REPEATS, ForecastSettings, watch
 from tinyllm.experiments.forecast_record import ForecastRecord, ForecastRow
 from tinyllm.experiments.models import ModelChoice
 from tinyllm.experiments.prompts import validation_prompts
@@ -48,6 +43,7 @@ def begin(config: ForecastSettings) -> state.Play[ForecastRecord]:
 
 
 def rows_of(record: ForecastRecord) -> list[ForecastRow]:
+    """The record's rows, with the names of this page's pair."""
     return record.rows(*PAIRS[play.config.pair], play.config.temperature)
 
 

@@ -34,7 +34,7 @@ _LLAMA_KEYS = {
 }
 _OPTIONAL = {"n_kv_head", "head_dim", "norm_eps"}
 _TIED = "tie_word_embeddings"
-_FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
+FAMILIES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 # What else may stand in a file, and all that it may say there.
 _GPT2_FACTS: dict[str, tuple[object, ...]] = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
@@ -55,9 +55,9 @@ def fields_of(data: object) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise ConfigError(f"config.json must hold an object, not {type(data).__name__}")
     family = data.get("model_type", "gpt2")
-    if family not in _FAMILIES:
+    if family not in FAMILIES:
         raise ConfigError(
-            f"config.json: model_type must be {', '.join(_FAMILIES[:-1])} or {_FAMILIES[-1]}, "
+            f"config.json: model_type must be {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]}, "
             f"not {family!r}"
         )
     return _from_gpt2(data) if family == "gpt2" else _from_llama(data, family)

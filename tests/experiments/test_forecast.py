@@ -2,12 +2,12 @@
 
 import pytest
 
+from tests.clock import model_clock
 from tinyllm.experiments.forecast import shipped_pairs, watch
 from tinyllm.experiments.forecast_record import KS, ForecastRecord
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.loading import shipped_models
-from tinyllm.model import Transformer
 from tinyllm.speculative import NGramDrafter
 
 STEP, DRAFT, WIDER = 8.0, 1.0, 0.5  # ticks of a step, of a draft call, of each further token
@@ -16,16 +16,7 @@ STEP, DRAFT, WIDER = 8.0, 1.0, 0.5  # ticks of a step, of a draft call, of each 
 @pytest.fixture
 def ticks(monkeypatch):
     """A clock that calls of models move on: the larger model's cost a step, and some a token."""
-    now = [0.0]
-    forward = Transformer.forward
-
-    def moving(model, tokens, *more, **named):
-        large = model.config.n_layer > 1
-        now[0] += (STEP if large else DRAFT) + WIDER * (len(tokens) - 1)
-        return forward(model, tokens, *more, **named)
-
-    monkeypatch.setattr(Transformer, "forward", moving)
-    return lambda: now[0]
+    return model_clock(monkeypatch, lambda one: STEP if one.config.n_layer > 1 else DRAFT, WIDER)
 
 
 def recorded(target, drafter, config, ticks, repeats=1, prompts=None):

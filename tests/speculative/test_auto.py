@@ -120,7 +120,7 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
         asked = 0
 
         def start(self, prompt, run):
-            draft, propose = super().start(prompt, run), None
+            draft = super().start(prompt, run)
             propose = draft.propose
 
             def counted(sequence, k, sampler):
@@ -135,7 +135,7 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
 
     costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
     list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
-    assert Silent.asked * 0.05 <= 0.03 * TOKENS
+    assert 0 < Silent.asked * 0.05 <= 0.03 * TOKENS
 
 
 @pytest.mark.parametrize("verify", ["token", "block"])

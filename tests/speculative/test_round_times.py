@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.clock import model_clock
 from tests.speculative.constant import constant_model
 from tinyllm.errors import ContextOverflowError
-from tinyllm.model import Transformer
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate
 from tinyllm.speculative.rehearsal import RoundTime
@@ -18,15 +18,7 @@ STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each 
 @pytest.fixture
 def ticks(monkeypatch):
     """A clock that a call of either model moves on, and nothing else does."""
-    now = [0.0]
-    forward = Transformer.forward
-
-    def moving(model, tokens, *more, **named):
-        now[0] += (STEP if model.name == "target" else DRAFT) + WIDER * (len(tokens) - 1)
-        return forward(model, tokens, *more, **named)
-
-    monkeypatch.setattr(Transformer, "forward", moving)
-    return lambda: now[0]
+    return model_clock(monkeypatch, lambda one: STEP if one.name == "target" else DRAFT, WIDER)
 
 
 def models():

@@ -16,6 +16,7 @@ from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
 from gguf.quants import dequantize
 
 from tinyllm.config import ModelConfig
+from tinyllm.config_json import FAMILIES
 from tinyllm.errors import ConfigError, WeightsError
 from tinyllm.layers import Array
 from tinyllm.memory.gguf_header import TensorEntry, read_file
@@ -69,7 +70,6 @@ _GPT2_KEYS = {
     "n_head": "attention.head_count",
     "layer_norm_epsilon": "attention.layer_norm_epsilon",
 }
-_ARCHITECTURES = ("gpt2", "llama", "mistral", "qwen2", "qwen3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,9 @@ class GgufWeights(Mapping[str, Array]):
         self.metadata = header.metadata
         self._start = header.data_start
         architecture = header.metadata.get("general.architecture")
-        if architecture not in _ARCHITECTURES:
+        if architecture not in FAMILIES:
             raise ConfigError(
-                f"{path}: general.architecture must be one of {', '.join(_ARCHITECTURES)}, "
+                f"{path}: general.architecture must be one of {', '.join(FAMILIES)}, "
                 f"not {architecture!r}"
             )
         self._architecture = str(architecture)

@@ -64,8 +64,10 @@ def one_length(plan: Plan) -> Plan:
 
 def refuse_used(folder: Path) -> None:
     """CheckpointError when a folder holds heads already, or is no folder."""
-    if (folder / HEADS_FILE).exists() or (folder.exists() and not folder.is_dir()):
-        raise CheckpointError(f"{folder} holds heads already, or is no folder; give another --out")
+    if folder.exists() and not folder.is_dir():
+        raise CheckpointError(f"--out {folder} is a file: give a folder, new or without heads")
+    if (folder / HEADS_FILE).exists():
+        raise CheckpointError(f"--out {folder} holds heads already: give another folder")
 
 
 def train(
