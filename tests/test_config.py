@@ -8,7 +8,14 @@ from tinyllm.errors import ConfigError
 
 @pytest.mark.parametrize(
     ("name", "parameters"),
-    [("target", 513_600), ("target-kv2", 476_736), ("target-kv1", 458_304), ("draft", 61_968)],
+    [
+        ("target", 513_600),
+        ("target-kv2", 476_736),
+        ("target-kv1", 458_304),
+        ("draft", 61_968),
+        ("base", 4_519_936),
+        ("base-draft", 272_256),
+    ],
 )
 def test_presets_have_the_published_sizes(name, parameters):
     assert PRESETS[name].n_parameters == parameters

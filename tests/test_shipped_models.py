@@ -48,8 +48,9 @@ def test_the_readme_tells_the_cards_figures(name):
     assert readme_row(name) in (ROOT / "README.md").read_text("utf-8")
 
 
-def test_the_readme_tells_the_drafts_acceptance():
-    acceptance = CARDS["draft"]["agreement_with_teacher"]["acceptance"]
+@pytest.mark.parametrize("name", ["draft", "base-draft"])
+def test_the_readme_tells_the_drafts_acceptance(name):
+    acceptance = CARDS[name]["agreement_with_teacher"]["acceptance"]
     assert f"**{acceptance:.3f}**" in (ROOT / "README.md").read_text("utf-8")
 
 
@@ -61,7 +62,15 @@ def test_the_draft_agrees_with_the_target():
     assert CARDS["draft"]["agreement_with_teacher"]["acceptance"] >= 0.72
 
 
-@pytest.mark.parametrize("name", ["target", "target-kv2", "target-kv1", "target-kv2-scratch"])
+def test_base_predicts_unseen_files_better_than_the_target():
+    losses = {name: card["validation"]["nats_per_character"] for name, card in CARDS.items()}
+    assert losses["base"] <= losses["target"] - 0.10
+    assert 4e6 <= CARDS["base"]["parameters"] <= 7e6
+
+
+@pytest.mark.parametrize(
+    "name", ["target", "target-kv2", "target-kv1", "target-kv2-scratch", "base"]
+)
 def test_far_positions_are_trained(name):
     bands = CARDS[name]["validation"]["by_position"]
     assert bands["256-511"] <= bands["64-255"]

@@ -65,9 +65,10 @@ def test_card_can_be_worked_out_again(name: str) -> None:
     # compared with, not to decode with: that it makes less of far text is what it shows.
     if name != "target-kv1-scratch":
         assert bands["256-511"] <= bands["64-255"]
-    if name != "draft":
+    if not name.endswith("draft"):
         return
-    target = Network(load_parameters(ASSETS / "models/target"))
-    compared = agreement(target, network, text)
+    teacher = {"draft": "target", "base-draft": "base"}[name]
+    compared = agreement(Network(load_parameters(ASSETS / "models" / teacher)), network, text)
     assert compared.acceptance == pytest.approx(sample["acceptance"], abs=2e-4)
-    assert card["agreement_with_teacher"]["acceptance"] >= 0.72
+    if name == "draft":
+        assert card["agreement_with_teacher"]["acceptance"] >= 0.72
