@@ -60,7 +60,10 @@ def test_every_way_of_checking_prints_the_same_greedy_text(capsys, more):
         (["--prompt", ""], "the prompt is empty"),
         (["--prompt", "日本"], "--prompt: the models know printable ASCII and newline only"),
         (["--prompt", "x", "--stop", "é"], "--stop: the models know printable ASCII"),
-        (["--prompt", "x", "--model", ""], "--model: no model '': choose draft, target"),
+        (
+            ["--prompt", "x", "--model", ""],
+            "--model: no model '': choose base, base-draft, draft, target",
+        ),
         (["--prompt", "x", "--model", "x" * 5000], "--model: [Errno"),
         (["--prompt", "x", "--top-k", "0"], "--top-k must be a whole number at least 1, not 0"),
         (["--prompt", "x", "--top-k", "1.5"], "--top-k must be a whole number at least 1, not '1"),
@@ -106,7 +109,10 @@ def test_every_way_of_checking_prints_the_same_greedy_text(capsys, more):
             ["--prompt", "x", "--temperature", "nan"],
             "--temperature must be a number from 0 to 100, not nan",
         ),
-        (["--prompt", "x", "--model", "gpt-5"], "--model: no model 'gpt-5': choose draft, target"),
+        (
+            ["--prompt", "x", "--model", "gpt-5"],
+            "--model: no model 'gpt-5': choose base, base-draft, draft, target",
+        ),
         (["--prompt", "x" * 600], "shorten the prompt to at most 511"),
         (["--prompt", "x", "--k", "3", "--drafter", "nobody"], "--drafter: no model 'nobody'"),
     ],

@@ -61,7 +61,9 @@ def test_damaged_files_are_refused(tmp_path, content):
 
 
 def test_a_missing_model_is_refused_with_the_choice(tmp_path):
-    with pytest.raises(WeightsError, match="no model 'targett': choose base, base-draft, draft, target"):
+    with pytest.raises(
+        WeightsError, match="no model 'targett': choose base, base-draft, draft, target"
+    ):
         load_model("targett")
     with pytest.raises(ConfigError, match=r"config\.json"):
         load_model(tmp_path)
