@@ -48,8 +48,7 @@ def settle(page: Page) -> None:
     page.locator(", ".join(drawn)).first.wait_for()
     stop = stop_button(page)
     if stop.count():
-        # Ten formats are ten measurements: minutes on a slow machine, which is no fault.
-        expect(stop).to_be_disabled(timeout=10 * PATIENCE_MS)
+        expect(stop).to_be_disabled(timeout=3 * PATIENCE_MS)  # ten formats are ten measurements
 
 
 def mark_charts(page: Page) -> int:
