@@ -46,8 +46,9 @@ def show() -> None:
     if play.ended:
         state.store(MEASURED).put(config.target, play)
         state.store(PAGE).put(config, play)  # also one that ended before its first tick
+    texts = st.empty()  # there before it is filled: what comes and goes remounts what follows
     if record.texts is not None:
-        st.html(formats.texts_html(record.texts, config.kv_dtype))
+        texts.html(formats.texts_html(record.texts, config.kv_dtype))
     chart, tiles = st.columns([4, 1])
     with chart:
         figure = formats.quality_figure(record, config.kv_dtype, shape)
@@ -71,8 +72,9 @@ config = play.config
 target = loaded.model(config.target)
 shape = target.config
 state.ticking(show, play)
-if not play.running:
-    layout.timing(play, extent_for(target).turns)
+with st.container():  # there when it is empty, for the charts below
+    if not play.running:
+        layout.timing(play, extent_for(target).turns)
 if extent_for(target) == LARGE:
     st.caption(formats.less_is_measured(LARGE))
 controls.try_this(

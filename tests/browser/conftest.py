@@ -91,3 +91,10 @@ def fresh_server(tmp_path: Path) -> Iterator[Server]:
     """A server that nobody has visited yet."""
     with serving(tmp_path / "server.log") as running:
         yield running
+
+
+@pytest.fixture
+def slow_server(tmp_path: Path) -> Iterator[Server]:
+    """A server that is late with what a script has drawn."""
+    with serving(tmp_path / "server.log", slowly=True) as running:
+        yield running

@@ -38,13 +38,22 @@ class Server:
         return seconds
 
 
+# Sends what a script has drawn three times a second, as a server does that has much else to do.
+_SLOWLY = (
+    "import streamlit.runtime.runtime as runtime; from streamlit.web.cli import main; "
+    "assert runtime.MESSAGE_FLUSH_INTERVAL_SECS < 0.3; "
+    "runtime.MESSAGE_FLUSH_INTERVAL_SECS = 0.3; main()"
+)
+
+
 @contextmanager
-def serving(log: Path) -> Iterator[Server]:
+def serving(log: Path, *, slowly: bool = False) -> Iterator[Server]:
     """A fresh server; it is ended by its process id, whatever happens."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", f"--server.port={port}"]
+    streamlit = ["-c", _SLOWLY] if slowly else ["-m", "streamlit"]
+    command = [sys.executable, *streamlit, "run", "app.py", f"--server.port={port}"]
     command += ["--server.headless=true"]
     with log.open("wb") as output:
         process = subprocess.Popen(

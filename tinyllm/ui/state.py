@@ -18,9 +18,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from tinyllm.experiments.settings import Settings
 from tinyllm.ui.text import _
+from tinyllm.ui.tick import ask_again
 
 Result = TypeVar("Result", bound="Taker")
-TICK_SECONDS = 0.15
+PAUSE_SECONDS = 0.03  # between two ticks
 SLICE_SECONDS = 0.12  # the engine's share of a tick
 FIRST_SECONDS = 0.25  # and of a page's first picture
 _KEEP = 48  # finished results
@@ -178,17 +179,17 @@ def step(page: str, play: Play[Result]) -> Result:
 def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
     """Draw in a fragment that runs again and again while the play runs.
 
-    The tick after the end starts the page again, which ends the ticks. Never the first drawing:
-    a page that starts again before it is whole loses its charts.
+    The tick after the end starts the page again, which ends the ticks.
     """
     ticks = play.running
-    drawn = False
+    drawn = 0
 
     def tick() -> None:
         nonlocal drawn
         draw()
         if ticks and drawn and not play.running:
             st.rerun()
-        drawn = True
+        drawn += 1
+        ask_again(drawn if ticks else None, PAUSE_SECONDS)
 
-    st.fragment(tick, run_every=TICK_SECONDS if ticks else None)()
+    st.fragment(tick)()
