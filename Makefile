@@ -52,7 +52,8 @@ types: $(VENV)/.test-ready
 	$(IN_VENV) -m mypy
 
 unit: $(VENV)/.test-ready
-	$(IN_VENV) -m pytest --ignore=tests/browser $(ARGS)
+	$(IN_VENV) -m pytest --ignore=tests/browser --numprocesses=auto --maxprocesses=4 \
+	  --dist=loadfile $(ARGS)
 
 browser: $(VENV)/.test-ready
 	@chromium=$$($(IN_VENV) tests/chromium.py --install) || exit 1; \

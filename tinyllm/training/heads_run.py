@@ -28,6 +28,7 @@ from tinyllm.training.schedule import Plan
 LENGTH = 256  # of the windows; the heads see one state, whatever stood before it
 TRIAL = 6  # steps, of which the first warms up
 WINDOWS = 64  # of validation text, behind the acceptance on the card
+SAMPLE_WINDOWS = 16  # of the sample text that ships, on which a card can be checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,29 +91,31 @@ def train(
             if received:
                 return 130
     seconds = time.perf_counter() - start
-    kept = acceptance(trainer.target, trainer.network, job.corpus.validation, WINDOWS)
+    network, corpus = trainer.network, job.corpus
+    kept = acceptance(trainer.target, network, corpus.validation, WINDOWS)
+    sample = acceptance(trainer.target, network, corpus.sample(), SAMPLE_WINDOWS)
     make_folder(folder)
-    halves = {
-        name: one.astype(np.float16) for name, one in trainer.network.parameters.views.items()
-    }
+    halves = {name: one.astype(np.float16) for name, one in network.parameters.views.items()}
     write_arrays(folder / HEADS_FILE, halves, {"format": "np"})
     made = command(job.plan.steps)
-    card = _card(job, trainer.network, made, seconds, kept) | {"trainings": [*trainings, made]}
+    card = _card(job, network, made, seconds)
+    card |= {
+        "acceptance": {"by_head": kept, "windows": WINDOWS, "temperature": 1.0},
+        "sample_text": {"by_head": sample, "windows": SAMPLE_WINDOWS, "temperature": 1.0},
+        "trainings": [*trainings, made],
+    }
     write_text(folder / "card.json", json.dumps(card, indent=2) + "\n")
     shown = ", ".join(f"{one:.3f}" for one in kept)
     say(f"{folder}: the target accepts {shown} of the heads' proposals on text they have not seen")
     return 0
 
 
-def _card(
-    job: HeadsJob, heads: HeadsNetwork, command: str, seconds: float, kept: list[float]
-) -> dict[str, Any]:
+def _card(job: HeadsJob, heads: HeadsNetwork, command: str, seconds: float) -> dict[str, Any]:
     manifest = job.corpus.manifest
     return {
         "parameters": int(heads.parameters.vector.size),
         "target": job.target.name,
         "command": command,
-        "acceptance": {"by_head": kept, "windows": WINDOWS, "temperature": 1.0},
         "training": {
             "steps": job.plan.steps,
             "characters_seen": job.plan.steps * job.plan.tokens_per_step,

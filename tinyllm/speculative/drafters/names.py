@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tinyllm.loading import MODELS, load_model
+from tinyllm.loading import MODELS, load_model, shipped_models
 from tinyllm.model import Transformer
 from tinyllm.speculative.drafters.early_exit import EarlyExitDrafter
 from tinyllm.speculative.drafters.fallback import FallbackDrafter
@@ -20,8 +20,10 @@ SURE = NGramDrafter(longest=16, shortest=12)
 
 
 def draft_of(target: str) -> str:
-    """Name of the shipped draft model that was made for a target."""
-    return "base-draft" if target.startswith("base") else "draft"
+    """Name of the shipped draft model that was made for a target: the one with its name, or the
+    one that all smaller targets share."""
+    own = f"{Path(target).name}-draft"
+    return own if own in shipped_models() else "draft"
 
 
 def heads_of(target: str) -> Path:
