@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from itertools import count
 from threading import BoundedSemaphore, Lock
 from time import monotonic, sleep
 from typing import Any, Generic, Protocol, TypeVar
@@ -26,6 +27,7 @@ SLICE_SECONDS = 0.12  # the engine's share of a tick
 FIRST_SECONDS = 0.25  # and of a page's first picture
 _KEEP = 48  # finished results
 _PLAY = "_play"  # session key of the one run in play
+_numbers = count()  # of pages drawn
 
 
 class Store(Generic[Result]):
@@ -192,4 +194,8 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
         drawn += 1
         ask_again(drawn if ticks else None, PAUSE_SECONDS)
 
+    # A fragment is known by its function's name. Each run of the page has its own, so that a tick
+    # asked for just before a control moved finds nothing to do: run behind the new page, it could
+    # make Streamlit throw away what that has drawn and not sent yet, charts included.
+    tick.__qualname__ = f"tick_{next(_numbers)}"
     st.fragment(tick)()
