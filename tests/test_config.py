@@ -14,7 +14,7 @@ from tinyllm.errors import ConfigError
         ("target-kv1", 458_304),
         ("draft", 61_968),
         ("base", 4_519_936),
-        ("base-draft", 272_256),
+        ("base-draft", 453_120),
     ],
 )
 def test_presets_have_the_published_sizes(name, parameters):

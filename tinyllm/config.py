@@ -213,6 +213,6 @@ PRESETS = {
     "target-kv2": ModelConfig(n_kv_head=2),
     "target-kv1": ModelConfig(n_kv_head=1),
     "base": ModelConfig(n_layer=6, n_kv_head=2, width=256),
-    "base-draft": ModelConfig(n_layer=2, n_kv_head=2),
+    "base-draft": ModelConfig(n_layer=2, n_kv_head=2, width=128),
     "draft": ModelConfig(n_layer=1, n_head=2, n_kv_head=2, width=48),
 }

@@ -39,8 +39,8 @@ class Figure:
     def met(self) -> bool | None:
         """Whether the median keeps the bound; None without one."""
         if self.at_least is not None:
-            return self.spread.median >= self.at_least
-        return None if self.at_most is None else self.spread.median <= self.at_most
+            return bool(self.spread.median >= self.at_least)
+        return None if self.at_most is None else bool(self.spread.median <= self.at_most)
 
     def row(self) -> dict[str, Any]:
         """As one flat object."""
