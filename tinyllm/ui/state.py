@@ -27,7 +27,7 @@ SLICE_SECONDS = 0.12  # the engine's share of a tick
 FIRST_SECONDS = 0.25  # and of a page's first picture
 _KEEP = 48  # finished results
 _PLAY = "_play"  # session key of the one run in play
-_numbers = count()  # of pages drawn
+_numbers = count()  # of ticks and of pages drawn
 
 
 class Store(Generic[Result]):
@@ -184,15 +184,15 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
     The tick after the end starts the page again, which ends the ticks.
     """
     ticks = play.running
-    drawn = 0
+    drawn = False
 
     def tick() -> None:
         nonlocal drawn
         draw()
         if ticks and drawn and not play.running:
             st.rerun()
-        drawn += 1
-        ask_again(drawn if ticks else None, PAUSE_SECONDS)
+        drawn = True
+        ask_again(next(_numbers) if ticks else None, PAUSE_SECONDS)
 
     # A fragment is known by its function's name. Each run of the page has its own, so that a tick
     # asked for just before a control moved finds nothing to do: run behind the new page, it could

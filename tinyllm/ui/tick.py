@@ -22,7 +22,7 @@ _clock = st.components.v2.component(
 def ask_again(number: int | None, seconds: float) -> None:
     """Run this fragment again after so many seconds; never, where number is None.
 
-    Every tick needs another number.
+    Every tick needs a number that none had before: the browser asks once for each.
     """
     data = {"number": number, "milliseconds": 1000 * seconds}
     _clock(key=_KEY, data=data, on_tick_change=_asked)
