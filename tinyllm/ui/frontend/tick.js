@@ -9,12 +9,14 @@ function atRest() {
   return state === undefined || state === "notRunning";
 }
 
-export default function ({ data, setTriggerValue }) {
-  let timer = null;
+// One timer a node. There is nothing to release: Streamlit asks for that now and then also for a node
+// that stays, and then a run would stand still.
+export default function ({ data, parentElement, setTriggerValue }) {
   const ask = () => {
+    if (!parentElement.isConnected) return;
     if (atRest()) setTriggerValue("tick", data.number);
-    else timer = setTimeout(ask, ASK_AGAIN);
+    else parentElement.tinyllmTick = setTimeout(ask, ASK_AGAIN);
   };
-  if (data.number !== null) timer = setTimeout(ask, data.milliseconds);
-  return () => clearTimeout(timer);
+  clearTimeout(parentElement.tinyllmTick);
+  if (data.number !== null) parentElement.tinyllmTick = setTimeout(ask, data.milliseconds);
 }
