@@ -221,7 +221,7 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         at += width
     if at:  # heads differ more than positions do
         grid /= np.nanmean(grid[:, :_YARDSTICK], axis=1, keepdims=True)
-    cells = [[None if np.isnan(one) else round(float(one), 2) for one in line] for line in grid]
+    cells = np.where(np.isnan(grid), None, np.round(grid, 2)).tolist()
     names = [
         _("layer {layer}, KV head {head}").format(layer=index // heads + 1, head=index % heads + 1)
         for index in range(head_rows)
