@@ -10,7 +10,7 @@ from tinyllm.errors import ContextOverflowError
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate
 from tinyllm.speculative.rehearsal import RoundTime
-from tinyllm.speculative.round_times import Turn, costs_of, timed_turns
+from tinyllm.speculative.round_times import PAUSE, Turn, costs_of, timed_turns
 
 STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
 
@@ -61,17 +61,27 @@ def test_work_beside_the_calls_is_a_line_in_k():
         RoundTime(k, True, False, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
         for k in (1, 2, 3)
     ]
-    costs = costs_of([Turn(1.0, 0.9, tuple(times))])
+    costs = costs_of([Turn(1.0, 0.9, tuple(times), replace(times[1], feeding=0.32))])
     assert costs.c == pytest.approx(0.1)
     assert costs.asking == pytest.approx(0.03 + 0.02)
     assert costs.per_round == pytest.approx(0.04)
     assert costs.per_proposal == pytest.approx(0.01)
     assert costs.verification[1] == 0.9
+    assert costs.returning == pytest.approx(0.3)
     for time in times:
         parts = time.drafting + time.verifying + time.feeding + time.rest
         assert costs.round(time.k) == pytest.approx(parts)
     twice = [replace(time, verifying=2 * time.verifying) for time in times]
-    assert costs_of([Turn(2.0, 0.9, tuple(twice))]).verification == costs.verification
+    again = costs_of([Turn(2.0, 0.9, tuple(twice), twice[1])])
+    assert again.verification == costs.verification
+
+
+def test_a_draft_that_returns_reads_what_plain_steps_made(ticks):
+    target, draft = constant_model([0.4, 0.6]), constant_model([0.4, 0.6])  # all is kept
+    target.name = "target"
+    turns = list(timed_turns(target, draft, [0], Sampling(1.0), turns=9, clock=ticks))
+    assert costs_of(turns).returning == (DRAFT + (PAUSE - 1) * WIDER) / STEP
+    assert {turn.returning.k for turn in turns} == set(range(1, 9))
 
 
 def test_a_calibration_on_the_real_clock(target, draft):
@@ -79,6 +89,6 @@ def test_a_calibration_on_the_real_clock(target, draft):
     assert isinstance(costs, Costs)
     assert costs.longest == 8
     assert all(cost > 0 for cost in costs.verification.values())
-    assert min(costs.c, costs.per_round, costs.per_proposal, costs.catch_up) >= 0
+    assert min(costs.c, costs.per_round, costs.per_proposal, costs.catch_up, costs.returning) >= 0
     with pytest.raises(ContextOverflowError):
         calibrate(target, draft, "x" * 510)

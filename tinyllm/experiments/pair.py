@@ -107,7 +107,7 @@ def auto(target: Transformer, draft: Transformer, repeats: int = REPEATS) -> Ite
     runs = {AUTO: partial(speculate, target, draft, k="auto", costs=costs)}
     settings = {"temperature": TEMPERATURE}
     by_prompt = {
-        prompt: against_plain(target, runs, [prompt], settings, repeats)[AUTO]
+        prompt: against_plain(target, runs, [prompt], settings, 3 * repeats)[AUTO]
         for prompt in validation_prompts()
     }
     worst = min(by_prompt, key=lambda prompt: by_prompt[prompt].median)

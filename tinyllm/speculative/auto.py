@@ -9,7 +9,7 @@ from tinyllm.speculative.costs import Costs
 
 AUTO = "auto"
 
-LOSS = 0.02  # of what plain decoding costs: the most that trying may lose
+LOSS = 0.025  # of what plain decoding costs: the most that trying may lose
 _LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
 
 _DECAY = 0.98  # of what was counted, a round
@@ -26,7 +26,7 @@ class AutoK:
         """For a run of at most `tokens` tokens."""
         places = costs.longest
         self._costs = [costs.round(n) for n in range(places + 1)]
-        self._catch_up = costs.catch_up
+        self._catch_up, self._return = costs.catch_up, costs.returning
         self._granted = LOSS * min(tokens, _LENGTH)
         self._accepted = [0.0] * places  # rounds whose proposal i was kept, discounted
         self._tested = [0.0] * places
@@ -36,17 +36,15 @@ class AutoK:
         self._pause = 0  # plain steps until the next try
         self._next_pause = _FIRST_PAUSE
         self._k = 0
-        # Where even proposals that are all kept do not pay, nothing is ever tried.
-        self._able = any(cost < n + 1 for n, cost in enumerate(self._costs) if n)
+        self._returning = True  # whether the next round is the first, or behind plain steps
         self._plan()
 
     def next_k(self) -> int:
         """k of the next round. When it is not 0, tell learn() of the round."""
-        if not self._able:
-            return 0
         if self._pause:
             self._pause -= 1
             self._made += 1
+            self._returning = True
             if not self._pause:
                 self._try()
             return 0
@@ -56,6 +54,8 @@ class AutoK:
         """What a round made of its proposals."""
         kept_all = 0 < proposed == accepted
         self._loss += self._costs[proposed] - accepted - 1 + self._catch_up * kept_all
+        self._loss += self._return * self._returning
+        self._returning = False
         self._made += accepted + 1
         self._asked = self._asked * _DECAY + 1
         self._answered = self._answered * _DECAY + (proposed > 0)
@@ -84,9 +84,10 @@ class AutoK:
             self._pause = self._next_pause
 
     def _best(self) -> tuple[int, float]:
-        """The k of the most tokens a step, and these; of those whose loss, should nothing be
-        kept, the ledger allows. (0, 0) if there is none."""
+        """The k of the most tokens a step, and these; of those that pay if all is kept, and
+        whose loss, should nothing be kept, the ledger allows. (0, 0) if there is none."""
         purse = max(self._granted, LOSS * self._made) - self._loss
+        purse -= self._return * self._returning
         share = self._answered / self._asked
         pooled = (sum(self._accepted) + _GUESS * _WEIGHT) / (sum(self._tested) + _WEIGHT)
         best, most = 0, 0.0
@@ -96,6 +97,8 @@ class AutoK:
                 break
             survival *= (self._accepted[i] + _POOLED * pooled) / (self._tested[i] + _POOLED)
             tokens += survival
+            if cost >= i + 2:
+                continue
             cost = share * (cost + survival * self._catch_up) + (1 - share) * self._costs[0]
             value = (1 + share * (tokens - 1)) / cost
             if value > most:

@@ -23,13 +23,16 @@ class Costs:
     per_round: float = 0.0  # what judging proposals costs beside the calls
     per_proposal: float = 0.0  # and for each proposal: its distribution, its verdict
     catch_up: float = 0.0  # of feeding a draft the last proposal of a round that kept all
+    # What a round behind plain steps costs more: the draft reads them, and the processor's caches
+    # hold nothing of it.
+    returning: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        numbers = (self.c, self.asking, self.per_round, self.per_proposal, self.catch_up)
+        beside = (self.asking, self.per_round, self.per_proposal, self.catch_up, self.returning)
         # Asked so that nan is refused too.
-        if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
+        if not (all(n >= 0 for n in (self.c, *beside)) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")
 
     @property

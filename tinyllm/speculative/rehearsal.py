@@ -33,6 +33,11 @@ class RoundTime:
     feeding: float  # the draft learns what was decided
     rest: float  # distributions, verdicts, draws, and the loop itself
 
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.drafting + self.verifying + self.feeding + self.rest
+
 
 class Rehearsal:
     """A plain and a speculative run of one text, a token and a round at a time, again and again."""
@@ -70,7 +75,7 @@ class Rehearsal:
 
     def round(self, k: int) -> RoundTime:
         """A round of k proposals; a new run is begun when there is no more room."""
-        if len(self._decoder.sequence) + k + 1 > self._run.capacity:
+        if not self._room(k + 1):
             self.begin()
             self._decoder.round(k)
         draft, target, clock = self._draft, self._target, self._clock
@@ -88,6 +93,17 @@ class Rehearsal:
             feeding=draft.feeding,
             rest=total - draft.drafting - draft.feeding - target.seconds,
         )
+
+    def returning_round(self, steps: int, k: int) -> RoundTime:
+        """A round behind so many plain steps of the same run."""
+        if not self._room(steps + k + 1):
+            self.begin()
+        for _ in range(steps):
+            self._decoder.step()
+        return self.round(k)
+
+    def _room(self, tokens: int) -> bool:
+        return len(self._decoder.sequence) + tokens <= self._run.capacity
 
     def plain_token(self) -> tuple[float, float]:
         """Seconds of a token of plain decoding, and of the target's call in it."""

@@ -21,6 +21,7 @@ from tinyllm.speculative.rehearsal import Clock, Rehearsal, RoundTime
 KS = tuple(range(1, 9))
 TURNS = 10  # through plain tokens and every k
 PLAIN, ROUNDS = 6, 3  # of a kind one after the other; the first finds others' caches, and is left
+PAUSE = 8  # plain steps before a returning round
 TOKENS = 96  # behind the prompt, before a run begins again
 
 
@@ -31,6 +32,7 @@ class Turn:
     step: float  # seconds of a plain token, the median
     step_call: float  # the target's share of them
     rounds: tuple[RoundTime, ...]
+    returning: RoundTime  # behind plain steps
 
     def in_steps(self) -> tuple[RoundTime, ...]:
         """The rounds in steps."""
@@ -39,6 +41,12 @@ class Turn:
             replace(time, **{part: getattr(time, part) / self.step for part in parts})
             for time in self.rounds
         )
+
+    @property
+    def extra(self) -> float:
+        """What the returning round took more than the others of its k, in steps."""
+        alike = [time.seconds for time in self.rounds if time.k == self.returning.k]
+        return (self.returning.seconds - median(alike)) / self.step
 
 
 def calibrate(
@@ -79,12 +87,13 @@ def timed_turns(
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     rehearsal = Rehearsal(target, drafter, tokens, run, seed, clock)
     rehearsal.begin()
-    for _ in range(turns):
+    for turn in range(turns):
         plain = [rehearsal.plain_token() for _ in range(PLAIN)][1:]
         bursts = [[rehearsal.round(k) for _ in range(ROUNDS)][1:] for k in ks]
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
-        yield Turn(step, call / step, tuple(chain.from_iterable(bursts)))
+        returning = rehearsal.returning_round(PAUSE, ks[turn % len(ks)])
+        yield Turn(step, call / step, tuple(chain.from_iterable(bursts)), returning)
 
 
 def costs_of(turns: Sequence[Turn]) -> Costs:
@@ -109,6 +118,7 @@ def costs_of(turns: Sequence[Turn]) -> Costs:
         per_round=per_round,
         per_proposal=per_proposal,
         catch_up=max(0.0, feeding[True] - feeding[False]),
+        returning=max(0.0, median(turn.extra for turn in turns)),
     )
 
 
