@@ -1,14 +1,21 @@
 """The pages as a visitor and a speaker meet them, in a real browser."""
 
 import re
-import time
 from functools import partial
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Download, Locator, Page, expect
+from playwright.sync_api import Download, expect
 
-from tests.browser.conftest import ARTEFACTS, PATIENCE_MS, Visit
+from tests.browser.conftest import ARTEFACTS, Visit
+from tests.browser.parts import (
+    CHARTS,
+    TOKENS,
+    mark_charts,
+    marked_charts,
+    settle,
+    stop_button,
+)
 from tests.browser.server import Server
 from tinyllm.experiments.settings import KV_DTYPES
 
@@ -29,41 +36,6 @@ PAGES = (
     "pitfalls",
 )
 SIZES = ((1280, 720), (1920, 1080), (390, 844))
-TOKENS = ".tinyllm-strip .tokens .t"
-CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
-QUIET_SECONDS = 1.5
-
-
-def run_button(page: Page) -> Locator:
-    return page.locator(".st-key-_run button")
-
-
-def stop_button(page: Page) -> Locator:
-    return page.locator(".st-key-_stop button")
-
-
-def settle(page: Page) -> None:
-    """Wait until everything is drawn and no run is going on."""
-    drawn = (".tinyllm-lanes input", ".tinyllm-pitfall", '[data-testid="stCode"] code', CHARTS)
-    page.locator(", ".join(drawn)).first.wait_for()
-    stop = stop_button(page)
-    if stop.count():
-        expect(stop).to_be_disabled(timeout=3 * PATIENCE_MS)  # ten formats are ten measurements
-
-
-def mark_charts(page: Page) -> int:
-    """Mark the chart nodes, to know them again; how many there are."""
-    return page.evaluate(
-        "() => { const all = document.querySelectorAll('.tinyllm-plot');"
-        "all.forEach((node) => (node.mine = true)); return all.length; }"
-    )
-
-
-def marked_charts(page: Page) -> int:
-    """How many of the nodes marked before are still there."""
-    return page.evaluate(
-        "() => [...document.querySelectorAll('.tinyllm-plot')].filter((n) => n.mine).length"
-    )
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -93,124 +65,6 @@ def test_deep_link_on_a_fresh_server(visit: Visit, fresh_server: Server) -> None
     expect(page.locator("h1")).to_contain_text("Draft k tokens")
 
 
-def test_run_then_stop(visit: Visit) -> None:
-    page = visit("speculative")
-    settle(page)
-    whole = page.locator(TOKENS).count()
-    run_button(page).click()
-    stop = stop_button(page)
-    expect(stop).to_be_enabled()
-    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length < {whole}")
-    first = page.locator(TOKENS).count()
-    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length > {first}")
-    stop.click()
-    expect(stop).to_be_disabled()
-    held = page.locator(TOKENS).count()
-    assert held < whole
-    page.wait_for_timeout(QUIET_SECONDS * 1000)
-    assert page.locator(TOKENS).count() == held
-
-
-@pytest.mark.parametrize("path", ["speculative", "kv_cache", "kv_dtype", "kv_heads"])
-def test_a_run_to_its_end_keeps_the_charts(visit: Visit, path: str) -> None:
-    page = visit(path + "?tokens=40")
-    settle(page)
-    charts = mark_charts(page)
-    run_button(page).click()
-    expect(stop_button(page)).to_be_enabled()
-    page.wait_for_timeout(600)
-    page.screenshot(path=ARTEFACTS / f"{path}-running.png")
-    settle(page)
-    assert marked_charts(page) == charts > 0
-
-
-def test_ticks_keep_the_charts_of_a_slow_server(visit: Visit, slow_server: Server) -> None:
-    """As on a busy machine; with a tick every 0.15 s both charts were lost in one run of four."""
-    page = visit("kv_heads", address=slow_server.address)
-    page.locator(CHARTS).nth(1).wait_for()
-    stop_button(page).click()
-    settle(page)
-    charts = mark_charts(page)
-    for _ in range(6):
-        run_button(page).click()
-        expect(stop_button(page)).to_be_enabled()
-        page.wait_for_timeout(1500)
-        stop_button(page).click()
-        settle(page)
-        assert marked_charts(page) == charts == 2
-
-
-def test_a_moved_slider_ends_the_run_and_shows_its_result(visit: Visit) -> None:
-    page = visit("speculative?tokens=200")
-    settle(page)
-    charts = mark_charts(page)
-    run_button(page).click()
-    expect(stop_button(page)).to_be_enabled()
-    page.get_by_role("slider", name="k, proposals").focus()
-    page.keyboard.press("ArrowRight")
-    expect(page).to_have_url(re.compile("k=5"))
-    settle(page)
-    assert page.locator(TOKENS).count() >= 200  # whole, not played
-    assert marked_charts(page) == charts == 2
-
-
-class Traffic:
-    """The frames that a page and its server send each other from now on."""
-
-    def __init__(self, page: Page) -> None:
-        self.asked: list[object] = []  # by the page: a click, or the next tick of a run
-        self.heard: list[object] = []  # by the page, from the server
-        self._page = page
-        session = page.context.new_cdp_session(page)
-        session.on("Network.webSocketFrameSent", lambda frame: self.asked.append(frame))
-        session.on("Network.webSocketFrameReceived", lambda frame: self.heard.append(frame))
-        session.send("Network.enable")
-
-    def await_ticks(self, number: int) -> None:
-        """Wait until the page has asked so many times more, however slow it is with it."""
-        end = time.monotonic() + PATIENCE_MS / 1000
-        enough = len(self.asked) + number
-        while len(self.asked) < enough:
-            assert time.monotonic() < end, f"{enough - len(self.asked)} of {number} still to come"
-            self._page.wait_for_timeout(50)
-
-
-def test_another_page_ends_the_run(visit: Visit) -> None:
-    page = visit("speculative?tokens=200")
-    settle(page)
-    traffic = Traffic(page)
-    run_button(page).click()
-    expect(stop_button(page)).to_be_enabled()
-    traffic.await_ticks(5)  # a run in play is asked for again and again
-    page.get_by_text("Reuse what is computed").first.click()
-    page.get_by_role("menuitem", name="KV cache").first.click()
-    expect(page.locator("h1")).to_contain_text("Without a cache")
-    settle(page)
-    page.wait_for_timeout(1000)
-    traffic.heard.clear()
-    page.wait_for_timeout(QUIET_SECONDS * 1000)
-    assert traffic.heard == []
-    expect(page.locator(".tinyllm-strip")).to_have_count(0)
-    expect(stop_button(page)).to_be_disabled()
-
-
-def test_a_closed_tab_leaves_no_work(visit: Visit, fresh_server: Server) -> None:
-    page = visit("speculative?tokens=200", address=fresh_server.address)
-    traffic = Traffic(page)
-    run_button(page).click()  # before the first run is over: the second must tick all the same
-    expect(stop_button(page)).to_be_enabled()
-    traffic.await_ticks(5)
-    began, before = time.monotonic(), fresh_server.cpu_seconds()
-    traffic.await_ticks(10)
-    seconds, in_play = time.monotonic() - began, fresh_server.cpu_seconds() - before
-    page.close()
-    time.sleep(1)
-    before = fresh_server.cpu_seconds()
-    time.sleep(seconds)
-    after = fresh_server.cpu_seconds() - before
-    assert after < in_play / 4, (in_play, after)
-
-
 def test_another_format_keeps_the_charts_and_every_point(visit: Visit) -> None:
     page = visit("kv_dtype")
     settle(page)
@@ -225,20 +79,6 @@ def test_another_format_keeps_the_charts_and_every_point(visit: Visit) -> None:
     expect(page.get_by_text("int4 holds 112 tokens in 50,176 bytes")).to_be_visible()
     assert points.count() == len(KV_DTYPES)  # measured once, not again for another choice
     assert marked_charts(page) == charts == 2
-
-
-def test_others_stay_responsive(visit: Visit) -> None:
-    def seconds_to_open(path: str) -> float:
-        start = time.monotonic()
-        visit(path).locator(CHARTS).first.wait_for()
-        return time.monotonic() - start
-
-    alone = seconds_to_open("kv_cache?kv_dtype=float16")
-    busy = visit("speculative?tokens=200&seed=5")
-    run_button(busy).click()
-    beside = seconds_to_open("kv_cache?kv_dtype=int8")
-    assert beside < 3 * alone + 3
-    expect(stop_button(busy)).to_be_enabled()
 
 
 def _is_saved_as(suffix: str, download: Download) -> bool:
@@ -363,17 +203,6 @@ def test_a_visitors_prefix_is_drawn(visit: Visit) -> None:
     settle(page)
     expect(shown.first).to_have_text("200,000")
     assert marked_charts(page) == charts == 2
-
-
-def test_a_sweep_fills_its_map_and_stops(visit: Visit) -> None:
-    page = visit("sweep?tokens=8")
-    page.locator(CHARTS).first.wait_for()
-    page.wait_for_function("() => document.querySelectorAll('.heatmap-label').length >= 18")
-    stop = stop_button(page)
-    if stop.is_enabled():
-        stop.click()
-    expect(stop).to_be_disabled()
-    expect(page.get_by_text("What to notice").first).to_be_visible()
 
 
 def test_a_pitfall_is_chosen_and_shared_by_its_address(visit: Visit) -> None:

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Visit
-from tests.browser.test_app import (
+from tests.browser.parts import (
     CHARTS,
     QUIET_SECONDS,
     mark_charts,

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from tests.browser.conftest import ARTEFACTS, PATIENCE_MS, Visit
-from tests.browser.test_app import stop_button
+from tests.browser.parts import stop_button
 
 NAME = "SmolLM2-135M-Instruct"
 LANES = ".tinyllm-lanes pre"

@@ -6,9 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import ARTEFACTS, Visit
+from tests.browser.parts import CHARTS
 from tests.browser.server import Server
 
-CHARTS = ".tinyllm-plot[data-drawn] .main-svg"
 SIZES = ((1280, 720), (1920, 1080), (390, 844))
 
 

@@ -221,14 +221,15 @@ def _fill(rows: Sequence[CacheRow], last: int, head_rows: int, heads: int) -> di
         at += width
     if at:  # heads differ more than positions do
         grid /= np.nanmean(grid[:, :_YARDSTICK], axis=1, keepdims=True)
-    cells = np.where(np.isnan(grid), None, np.round(grid, 2)).tolist()
+    cells = np.round(grid, 2).astype(object)
+    cells[np.isnan(grid)] = None
     names = [
         _("layer {layer}, KV head {head}").format(layer=index // heads + 1, head=index % heads + 1)
         for index in range(head_rows)
     ]
     return {
         "type": "heatmap",
-        "z": cells,
+        "z": cells.tolist(),
         "yaxis": "y2",
         "zmin": 0.0,
         "zmax": _DARKEST,
