@@ -46,9 +46,9 @@ def show() -> None:
     if play.ended:
         state.store(MEASURED).put(config.target, play)
         state.store(PAGE).put(config, play)  # also one that ended before its first tick
-    texts = st.empty()  # there before it is filled: what comes and goes remounts what follows
+    place = st.empty()  # there before it is filled: what comes and goes remounts what follows
     if record.texts is not None:
-        texts.html(formats.texts_html(record.texts, config.kv_dtype))
+        place.html(formats.texts_html(record.texts, config.kv_dtype))
     chart, tiles = st.columns([4, 1])
     with chart:
         figure = formats.quality_figure(record, config.kv_dtype, shape)

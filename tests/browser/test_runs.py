@@ -56,13 +56,13 @@ def test_ticks_keep_the_charts_of_a_slow_server(visit: Visit, slow_server: Serve
     """As on a busy machine; with a tick every 0.15 s both charts were lost in one run of four."""
     page = visit("kv_heads", address=slow_server.address)
     page.locator(CHARTS).nth(1).wait_for()
-    stop_button(page).click()
     settle(page)
     charts = mark_charts(page)
+    traffic = Traffic(page)
     for _ in range(6):
         run_button(page).click()
         expect(stop_button(page)).to_be_enabled()
-        page.wait_for_timeout(1500)
+        traffic.await_ticks(3)
         stop_button(page).click()
         settle(page)
         assert marked_charts(page) == charts == 2

@@ -85,16 +85,18 @@ def test_no_run_costs_3_percent_more_than_plain_and_the_mean_is_near_the_best_k(
 def test_it_follows_a_text_that_changes():
     """Refused for 200 tokens, then kept: the pauses grow, and end when it pays."""
     costs, chooser = COSTS["large"], AutoK(COSTS["large"], 400)
-    tries = []
+    tries, lost, behind = [], 0.0, True
     for token in range(200):
         k = chooser.next_k()
         if k:
             tries.append(token)
+            lost += costs.round(k) + costs.returning * behind - 1
             chooser.learn(k, 0)
+        behind = not k
     gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
     assert len(tries) <= 12
     assert max(gaps) >= 32
-    assert sum(costs.round(1) - 1 for _ in tries) <= 0.03 * 200
+    assert lost <= 0.03 * 200
     asked = []
     for _ in range(200):
         k = chooser.next_k()
@@ -102,6 +104,13 @@ def test_it_follows_a_text_that_changes():
         if k:
             chooser.learn(k, k)
     assert min(asked[-60:]) == 8
+
+
+def test_what_loses_even_when_all_is_kept_is_never_tried():
+    costs = Costs(0.1, {1: 1.0, 2: 1.8}, catch_up=0.2)
+    assert costs.round(1) < 2 < costs.round(1) + costs.catch_up
+    chooser = AutoK(costs, TOKENS)
+    assert [chooser.next_k() for _ in range(TOKENS)] == [0] * TOKENS
 
 
 def test_nothing_is_drafted_where_even_kept_proposals_do_not_pay(target):
@@ -226,11 +235,14 @@ def test_a_real_run_is_never_dearer_than_the_ledger_allows():
     target, draft = constant_model([0.99, 0.01]), constant_model([0.01, 0.99])
     for costs in COSTS.values():
         spent = made = 0.0
+        behind = True
         run = {"temperature": 1.0, "max_new_tokens": TOKENS, "costs": costs}
         for event in speculate(target, draft, [0], k="auto", **run):
             proposed = len(event.proposed)
-            spent += costs.round(proposed) if proposed else 1
+            spent += costs.round(proposed) + costs.returning * behind if proposed else 1
+            spent += costs.catch_up * (0 < proposed == event.accepted)
             made += len(event.tokens)
+            behind = not proposed
         assert made == TOKENS
         assert 1 <= spent / made <= 1.03
 
@@ -252,6 +264,7 @@ def test_auto_needs_costs(target, draft):
         ((float("nan"), {1: 1.0}), "costs must be at least 0"),
         ((0.1, {1: 0.0}), "verification above 0"),
         ((0.1, {1: float("nan")}), "verification above 0"),
+        ((0.1, {1: 1.0}, 0.0, 0.0, 0.0, 0.0, -0.1), "costs must be at least 0"),
     ],
 )
 def test_costs_that_cannot_be_are_refused(arguments, message):

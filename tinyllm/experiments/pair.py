@@ -1,7 +1,7 @@
 """bench speculative --pair: what a target and its drafters reach here, held to their bounds.
 
 A step against one reading of its weights, verification against a step, then the speed of every
-drafter at every k against the engine's fastest plain decoding, in turn. Draws and prints nothing.
+drafter at a few k against the engine's fastest plain decoding, in turn. Draws and prints nothing.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -79,7 +79,7 @@ def speeds(
     ks: Sequence[int] = KS,
     repeats: int = REPEATS,
 ) -> Iterator[Figure]:
-    """Speed of every drafter at every k over all prompts, tokens drawn; then the best of them."""
+    """Speed of every drafter at each of ks over all prompts, tokens drawn; then the best."""
     settings = {"temperature": TEMPERATURE}
     found = []
     for name, drafter in drafters.items():

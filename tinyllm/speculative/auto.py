@@ -26,7 +26,7 @@ class AutoK:
         """For a run of at most `tokens` tokens."""
         places = costs.longest
         self._costs = [costs.round(n) for n in range(places + 1)]
-        self._catch_up, self._return = costs.catch_up, costs.returning
+        self._catch_up, self._returning = costs.catch_up, costs.returning
         self._granted = LOSS * min(tokens, _LENGTH)
         self._accepted = [0.0] * places  # rounds whose proposal i was kept, discounted
         self._tested = [0.0] * places
@@ -36,7 +36,9 @@ class AutoK:
         self._pause = 0  # plain steps until the next try
         self._next_pause = _FIRST_PAUSE
         self._k = 0
-        self._returning = True  # whether the next round is the first, or behind plain steps
+        # Whether the next round is behind plain steps; or the first, which finds the processor's
+        # caches as cold.
+        self._behind = True
         self._plan()
 
     def next_k(self) -> int:
@@ -44,7 +46,7 @@ class AutoK:
         if self._pause:
             self._pause -= 1
             self._made += 1
-            self._returning = True
+            self._behind = True
             if not self._pause:
                 self._try()
             return 0
@@ -54,8 +56,8 @@ class AutoK:
         """What a round made of its proposals."""
         kept_all = 0 < proposed == accepted
         self._loss += self._costs[proposed] - accepted - 1 + self._catch_up * kept_all
-        self._loss += self._return * self._returning
-        self._returning = False
+        self._loss += self._returning * self._behind
+        self._behind = False
         self._made += accepted + 1
         self._asked = self._asked * _DECAY + 1
         self._answered = self._answered * _DECAY + (proposed > 0)
@@ -75,7 +77,7 @@ class AutoK:
 
     def _try(self) -> None:
         """Settle on the best k after a pause, though it does not seem to pay; what was counted
-        before counts less. Pause again where none can be afforded."""
+        before counts less. Pause again where none can pay or be afforded."""
         faded = _DECAY**self._next_pause
         self._accepted = [faded * count for count in self._accepted]
         self._tested = [faded * count for count in self._tested]
@@ -87,7 +89,7 @@ class AutoK:
         """The k of the most tokens a step, and these; of those that pay if all is kept, and
         whose loss, should nothing be kept, the ledger allows. (0, 0) if there is none."""
         purse = max(self._granted, LOSS * self._made) - self._loss
-        purse -= self._return * self._returning
+        purse -= self._returning * self._behind
         share = self._answered / self._asked
         pooled = (sum(self._accepted) + _GUESS * _WEIGHT) / (sum(self._tested) + _WEIGHT)
         best, most = 0, 0.0
@@ -97,7 +99,7 @@ class AutoK:
                 break
             survival *= (self._accepted[i] + _POOLED * pooled) / (self._tested[i] + _POOLED)
             tokens += survival
-            if cost >= i + 2:
+            if cost + self._catch_up >= i + 2:  # a loss though all is kept
                 continue
             cost = share * (cost + survival * self._catch_up) + (1 - share) * self._costs[0]
             value = (1 + share * (tokens - 1)) / cost

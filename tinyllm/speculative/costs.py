@@ -30,12 +30,10 @@ class Costs:
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        rounds = (self.asking, self.per_round, self.per_proposal, self.catch_up, self.returning)
+        by_round = (self.asking, self.per_round, self.catch_up, self.returning)
+        numbers = (self.c, self.per_proposal, *by_round)
         # Asked so that nan is refused too.
-        if not (
-            all(n >= 0 for n in (self.c, *rounds))
-            and all(n > 0 for n in self.verification.values())
-        ):
+        if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")
 
     @property

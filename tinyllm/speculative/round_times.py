@@ -21,7 +21,9 @@ from tinyllm.speculative.rehearsal import Clock, Rehearsal, RoundTime
 KS = tuple(range(1, 9))
 TURNS = 10  # through plain tokens and every k
 PLAIN, ROUNDS = 6, 3  # of a kind one after the other; the first finds others' caches, and is left
-PAUSE = 8  # plain steps before a returning round
+# Plain steps before a returning round. AutoK pauses for 4 to 64; what a draft must read grows with
+# them, far slower than they do.
+PAUSE = 8
 TOKENS = 96  # behind the prompt, before a run begins again
 
 
@@ -82,17 +84,18 @@ def timed_turns(
     clock: Clock = perf_counter,
 ) -> Iterator[Turn]:
     """Turn after turn, behind a prompt."""
-    tokens = prompt_tokens(prompt, target, 2 * (max(ks) + 1))  # for a round, and one not timed
+    longest = max(ks) + 1  # tokens of a round; before it comes one that is not timed, or a pause
+    tokens = prompt_tokens(prompt, target, longest + max(longest, PAUSE))
     capacity = min(len(tokens) + TOKENS, target.config.context_length)
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     rehearsal = Rehearsal(target, drafter, tokens, run, seed, clock)
     rehearsal.begin()
-    for turn in range(turns):
+    for _ in range(turns):
         plain = [rehearsal.plain_token() for _ in range(PLAIN)][1:]
         bursts = [[rehearsal.round(k) for _ in range(ROUNDS)][1:] for k in ks]
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
-        returning = rehearsal.returning_round(PAUSE, ks[turn % len(ks)])
+        returning = rehearsal.returning_round(PAUSE, ks[len(ks) // 2])
         yield Turn(step, call / step, tuple(chain.from_iterable(bursts)), returning)
 
 

@@ -189,6 +189,7 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
     def tick() -> None:
         nonlocal drawn
         draw()
+        # Not in the first drawing: a page that starts again before it is whole loses its charts.
         if ticks and drawn and not play.running:
             st.rerun()
         drawn = True
@@ -196,6 +197,7 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
 
     # A fragment is known by its function's name. Each run of the page has its own, so that a tick
     # asked for just before a control moved finds nothing to do: run behind the new page, it could
-    # make Streamlit throw away what that has drawn and not sent yet, charts included.
+    # make Streamlit throw away what that has drawn and not sent yet, charts included. Streamlit
+    # logs that it could not find the fragment, and that is meant.
     tick.__qualname__ = f"tick_{next(_numbers)}"
     st.fragment(tick)()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from tinyllm.loading import MODELS, load_model, shipped_models
+from tinyllm.loading import MODELS, load_model
 from tinyllm.model import Transformer
 from tinyllm.speculative.drafters.early_exit import EarlyExitDrafter
 from tinyllm.speculative.drafters.fallback import FallbackDrafter
@@ -20,10 +20,8 @@ SURE = NGramDrafter(longest=16, shortest=12)
 
 
 def draft_of(target: str) -> str:
-    """Name of the shipped draft model that was made for a target: the one with its name, or the
-    one that all smaller targets share."""
-    own = f"{Path(target).name}-draft"
-    return own if own in shipped_models() else "draft"
+    """Name of the shipped draft model for a target: base has its own, all others share one."""
+    return "base-draft" if Path(target).name == "base" else "draft"
 
 
 def heads_of(target: str) -> Path:

@@ -9,8 +9,8 @@ function atRest() {
   return state === undefined || state === "notRunning";
 }
 
-// One timer a node. There is nothing to release: Streamlit asks for that now and then also for a node
-// that stays, and then a run would stand still.
+// One timer a node. There is nothing to release: Streamlit asks for that now and then also for a
+// node that stays, and then a run would stand still.
 export default function ({ data, parentElement, setTriggerValue }) {
   const ask = () => {
     if (!parentElement.isConnected) return;
