@@ -79,6 +79,13 @@ class Sampling:
         return by_token
 
 
+def certain(token: int, vocab_size: int) -> Distribution:
+    """The law (V,) of a token that is not drawn but given."""
+    law: Distribution = np.zeros(vocab_size)
+    law[token] = 1.0
+    return law
+
+
 class Sampler(Protocol):
     """Where every random decision of a run is taken."""
 

@@ -1,5 +1,6 @@
 """Costs of rounds read from a clock that only the models' calls move: what was put in comes out."""
 
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,7 @@ from tests.clock import model_clock
 from tests.speculative.constant import constant_model
 from tinyllm.errors import ContextOverflowError
 from tinyllm.sampling import Sampling
-from tinyllm.speculative import Costs, NGramDrafter, calibrate
+from tinyllm.speculative import Costs, NGramDrafter, calibrate, speculate
 from tinyllm.speculative.rehearsal import RoundTime
 from tinyllm.speculative.round_times import PAUSE, Turn, costs_of, timed_turns
 
@@ -54,6 +55,23 @@ def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
     costs = costs_of(list(turns))
     assert costs.c == 0
     assert costs.verification == {n: 1 + (n - 1) * WIDER / STEP for n in range(1, 10)}
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_large_vocabulary_takes_no_table_of_its_square(width):
+    size = 3_000
+    target = constant_model([1 / size] * size)
+    tracemalloc.start()
+    try:
+        if width == 1:
+            calibrate(target, NGramDrafter(), [0, 1], turns=1)
+        else:
+            run = {"max_new_tokens": 8, "k": 2, "width": width}
+            list(speculate(target, constant_model([1 / size] * size), [0, 1], **run))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * size**2 / 4
 
 
 def test_work_beside_the_calls_is_a_line_in_k():

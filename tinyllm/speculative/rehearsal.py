@@ -7,14 +7,12 @@ calls are timed. What is done with the times is round_times.py's business.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tinyllm.attention import Tree
 from tinyllm.cache import KVCache
 from tinyllm.generation import Token, generate
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
-from tinyllm.sampling import RandomSampler, Sampler
+from tinyllm.sampling import RandomSampler, Sampler, certain
 from tinyllm.speculative.decoding import SpeculativeDecoder
 from tinyllm.speculative.drafters import Draft, Drafter, ModelDrafter, Proposal, RunShape
 
@@ -164,7 +162,7 @@ class _TimedDraft:
     def __init__(self, draft: Draft, vocab_size: int, clock: Clock) -> None:
         self._draft = draft
         self.observe = getattr(draft, "observe", None)
-        self._certain = np.eye(vocab_size)[0]
+        self._certain = certain(0, vocab_size)
         self._clock = clock
         self.answered = True
         self.drafting = self.feeding = self.padding = 0.0

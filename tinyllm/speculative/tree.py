@@ -17,7 +17,7 @@ from tinyllm.attention import LARGEST_TREE, Tree
 from tinyllm.errors import SettingError
 from tinyllm.layers import Array
 from tinyllm.model import Transformer
-from tinyllm.sampling import Distribution, Sampler
+from tinyllm.sampling import Distribution, Sampler, certain
 from tinyllm.speculative.acceptance import acceptance_probability, residual, without
 from tinyllm.speculative.decoding import Round, SpeculativeDecoder
 from tinyllm.speculative.drafters import Drafter, Proposal, RunShape
@@ -64,7 +64,7 @@ def next_likeliest(first: Candidate, more: int, logits: Array) -> list[Candidate
     """The `more` likeliest tokens but the first, each certain: what a tree tries greedily."""
     order = np.argsort(-logits, kind="stable")
     tokens = order[order != first.token][:more].tolist()
-    return [Candidate(token, np.eye(len(logits))[token]) for token in tokens]
+    return [Candidate(token, certain(token, len(logits))) for token in tokens]
 
 
 class TreeDecoder(SpeculativeDecoder):

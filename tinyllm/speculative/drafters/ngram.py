@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from sys import getsizeof
 
-import numpy as np
-
 from tinyllm.errors import SettingError
-from tinyllm.sampling import Distribution, Sampler
+from tinyllm.sampling import Sampler, certain
 from tinyllm.speculative.drafters.proposal import Footprint, Proposal, RunShape
 
 
@@ -58,7 +56,7 @@ class NGramDraft:
             if place is not None:
                 period = len(sequence) - place
                 tokens = [sequence[place + i % period] for i in range(k)]
-                return Proposal(tokens, self._one_hot(tokens))
+                return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
         return Proposal([], [])
 
     def commit(self, sequence: Sequence[int]) -> None:
@@ -68,8 +66,3 @@ class NGramDraft:
                 if n <= end:
                     self._follower[tuple(sequence[end - n : end])] = end
         self._indexed = max(self._indexed, len(sequence))
-
-    def _one_hot(self, tokens: list[int]) -> list[Distribution]:
-        q = np.zeros((len(tokens), self._vocab_size))
-        q[np.arange(len(tokens)), tokens] = 1.0
-        return list(q)
