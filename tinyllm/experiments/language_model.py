@@ -8,15 +8,17 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from tinyllm.experiments.decode import Figure
-from tinyllm.experiments.timing import Case, Spread, in_turn
+from tinyllm.experiments.timing import Case, Spread, in_turn, timed
 from tinyllm.generation import generate
 from tinyllm.loading import Loaded, loading
 from tinyllm.model import Transformer
@@ -186,30 +188,25 @@ def decoded_both_ways(
     turns: int,
     costs: Costs | None = None,
 ) -> Pair:
-    """A greedy answer of at most NEW_TOKENS tokens, timed plainly and with DRAFTER, in turn."""
+    """A greedy answer of at most NEW_TOKENS tokens, plainly and with DRAFTER, a call of each in
+    turn: a machine that changes its pace changes it for both, and neither finds anything of such
+    a model in the processor's caches."""
     prompt = _chat(model, message)
-    stops = model.tokenizer.stop_tokens
+    settings: dict[str, Any] = {
+        "max_new_tokens": NEW_TOKENS,
+        "stop": model.tokenizer.stop_tokens,
+    }
+    plainly = partial(generate, model, prompt, **settings)
+    drafted = partial(speculate, model, DRAFTER, prompt, k=k, costs=costs, **settings)
     same, speedups = True, []
-    calls = tokens = 0
     for _ in range(turns):
-        start = perf_counter()
-        plain = [t.id for t in generate(model, prompt, max_new_tokens=NEW_TOKENS, stop=stops)]
-        between = perf_counter()
-        rounds = list(
-            speculate(
-                model,
-                DRAFTER,
-                prompt,
-                k=k,
-                max_new_tokens=NEW_TOKENS,
-                stop=stops,
-                costs=costs,
-            )
-        )
-        speedups.append((between - start) / (perf_counter() - between))
-        same &= [token for one in rounds for token in one.tokens] == plain
-        calls, tokens = len(rounds), len(plain)
-    return Pair(same, tokens, calls, tuple(speedups))
+        pairs = list(zip_longest(timed(plainly), timed(drafted)))
+        tokens = [token for token, _ in pairs if token is not None]
+        rounds = [one for _, one in pairs if one is not None]
+        speedups.append(sum(taken for _, taken in tokens) / sum(taken for _, taken in rounds))
+        text = [token for one, _ in rounds for token in one.tokens]
+        same &= text == [token.id for token, _ in tokens]
+    return Pair(same, len(tokens), len(rounds), tuple(speedups))
 
 
 def _told(what: str, pair: Pair) -> str:

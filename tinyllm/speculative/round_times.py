@@ -20,7 +20,10 @@ from tinyllm.speculative.rehearsal import Clock, Rehearsal, RoundTime
 
 KS = tuple(range(1, 9))
 TURNS = 10  # through plain tokens and every k
-PLAIN, ROUNDS = 6, 3  # of a kind one after the other; the first finds others' caches, and is left
+# Of a kind one after the other. The first find the processor's caches full of others' data and are
+# left: a plain run is up to its pace after some eight tokens, as the rounds are that follow others.
+PLAIN, COLD = 16, 8
+ROUNDS = 3
 # Plain steps before a returning round. AutoK pauses for 4 to 64; what a draft must read grows with
 # them, far slower than they do.
 PAUSE = 8
@@ -91,7 +94,7 @@ def timed_turns(
     rehearsal = Rehearsal(target, drafter, tokens, run, seed, clock)
     rehearsal.begin()
     for _ in range(turns):
-        plain = [rehearsal.plain_token() for _ in range(PLAIN)][1:]
+        plain = [rehearsal.plain_token() for _ in range(PLAIN)][COLD:]
         bursts = [[rehearsal.round(k) for _ in range(ROUNDS)][1:] for k in ks]
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
