@@ -36,7 +36,7 @@ _CSS = """<style>
 [data-testid="stStatusWidget"] { display: none; }
 [data-testid="stHeader"] { height: 2.8rem; min-height: 2.8rem; }
 .block-container [data-testid="stVerticalBlock"] { gap: 0.5rem; }
-.block-container h1 { padding: 0; line-height: 1.2; }
+.block-container h1 { padding: 0 0 0.35rem; line-height: 1.2; }
 .block-container [data-testid="stHeading"] { margin-bottom: 0.3rem; }
 .block-container [data-stale="true"] { opacity: 1; transition: none; }
 .block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
