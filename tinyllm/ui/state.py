@@ -192,8 +192,8 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
         # Not in the first drawing: a page that starts again before it is whole loses its charts.
         if ticks and drawn and not play.running:
             st.rerun()
+        ask_again(next(_numbers) if ticks else None, PAUSE_SECONDS, first=not drawn)
         drawn = True
-        ask_again(next(_numbers) if ticks else None, PAUSE_SECONDS)
 
     # A fragment is known by its function's name. Each run of the page has its own, so that a tick
     # asked for just before a control moved finds nothing to do: run behind the new page, it could

@@ -19,12 +19,13 @@ _clock = st.components.v2.component(
 )
 
 
-def ask_again(number: int | None, seconds: float) -> None:
+def ask_again(number: int | None, seconds: float, first: bool) -> None:
     """Run this fragment again after so many seconds; never, where number is None.
 
-    Every tick needs a number that none had before: the browser asks once for each.
+    Every tick needs a number that none had before: the browser asks once for each. `first` says
+    that the whole page is being drawn, and no tick has run yet.
     """
-    data = {"number": number, "milliseconds": 1000 * seconds}
+    data = {"number": number, "milliseconds": 1000 * seconds, "first": first}
     _clock(key=_KEY, data=data, on_tick_change=_asked)
 
 

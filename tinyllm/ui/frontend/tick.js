@@ -3,8 +3,15 @@
 // throw away what the run drew in it but has not sent yet, charts included.
 
 const ASK_AGAIN = 20; // milliseconds
+const ON_ITS_WAY = 1000; // milliseconds: a click's own run may begin as late as that
+
+// A click or a key may have asked for another page, whose run is not heard of yet.
+let touched = -Infinity;
+for (const kind of ["pointerdown", "click", "keydown"])
+  window.addEventListener(kind, () => (touched = performance.now()), true);
 
 function atRest() {
+  if (performance.now() - touched < ON_ITS_WAY) return false;
   const state = document.querySelector("[data-test-script-state]")?.dataset.testScriptState;
   return state === undefined || state === "notRunning";
 }
@@ -18,5 +25,6 @@ export default function ({ data, parentElement, setTriggerValue }) {
     else parentElement.tinyllmTick = setTimeout(ask, ASK_AGAIN);
   };
   clearTimeout(parentElement.tinyllmTick);
+  if (data.first) touched = -Infinity; // the page is drawn anew: here is what was asked for
   if (data.number !== null) parentElement.tinyllmTick = setTimeout(ask, data.milliseconds);
 }
