@@ -62,7 +62,7 @@ def test_ticks_keep_the_charts_of_a_slow_server(visit: Visit, slow_server: Serve
     for _ in range(6):
         run_button(page).click()
         expect(stop_button(page)).to_be_enabled()
-        traffic.await_ticks(3)
+        traffic.await_ticks(5)
         stop_button(page).click()
         settle(page)
         assert marked_charts(page) == charts == 2

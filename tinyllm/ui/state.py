@@ -196,8 +196,7 @@ def ticking(draw: Callable[[], None], play: Play[Any]) -> None:
         drawn = True
 
     # A fragment is known by its function's name. Each run of the page has its own, so that a tick
-    # asked for just before a control moved finds nothing to do: run behind the new page, it could
-    # make Streamlit throw away what that has drawn and not sent yet, charts included. Streamlit
-    # logs that it could not find the fragment, and that is meant.
+    # of the page before finds nothing to draw; that none comes right behind a page's run is up to
+    # tick.js. Streamlit logs that it could not find the fragment, and that is meant.
     tick.__qualname__ = f"tick_{next(_numbers)}"
     st.fragment(tick)()

@@ -5,9 +5,10 @@
 const ASK_AGAIN = 20; // milliseconds
 const ON_ITS_WAY = 1000; // milliseconds: a click's own run may begin as late as that
 
-// A click or a key may have asked for another page, whose run is not heard of yet.
+// A click, a key or the browser's Back may have asked for another page, whose run is not heard of
+// yet. A tick asked for then runs right behind it, and all that the new page drew was gone.
 let touched = -Infinity;
-for (const kind of ["pointerdown", "click", "keydown"])
+for (const kind of ["pointerdown", "click", "keydown", "popstate"])
   window.addEventListener(kind, () => (touched = performance.now()), true);
 
 function atRest() {
