@@ -38,8 +38,8 @@ class Fixed:
     def __init__(self, k):
         self.k = k
 
-    def next_k(self):
-        return self.k
+    def pause(self):
+        return 0
 
     def learn(self, proposed, accepted):
         pass
@@ -50,7 +50,13 @@ def cost_a_token(chooser, costs, profile, seed):
     rng = random.Random(seed)
     made, spent, returning = 0, 0.0, True
     while made < TOKENS:
-        k = min(chooser.next_k(), TOKENS - made - 1)
+        steps = min(chooser.pause(), TOKENS - made)
+        if steps:
+            made += steps
+            spent += steps
+            returning = True
+            continue
+        k = min(chooser.k, TOKENS - made - 1)
         accepted = 0
         while accepted < k and rng.random() < profile[accepted]:
             accepted += 1
@@ -85,24 +91,24 @@ def test_no_run_costs_3_percent_more_than_plain_and_the_mean_is_near_the_best_k(
 def test_it_follows_a_text_that_changes():
     """Refused for 200 tokens, then kept: the pauses grow, and end when it pays."""
     costs, chooser = COSTS["large"], AutoK(COSTS["large"], 400)
-    tries, lost, behind = [], 0.0, True
-    for token in range(200):
-        k = chooser.next_k()
-        if k:
-            tries.append(token)
-            lost += costs.round(k) + costs.returning * behind - 1
-            chooser.learn(k, 0)
-        behind = not k
+    tries, lost, behind, made = [], 0.0, True, 0
+    while made < 200:
+        steps = chooser.pause()
+        if not steps:
+            tries.append(made)
+            lost += costs.round(chooser.k) + costs.returning * behind - 1
+            chooser.learn(chooser.k, 0)
+        made += steps or 1
+        behind = steps > 0
     gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
     assert len(tries) <= 12
     assert max(gaps) >= 32
     assert lost <= 0.03 * 200
     asked = []
-    for _ in range(200):
-        k = chooser.next_k()
-        asked.append(k)
-        if k:
-            chooser.learn(k, k)
+    while len(asked) < 120:
+        if not chooser.pause():
+            asked.append(chooser.k)
+            chooser.learn(chooser.k, chooser.k)
     assert min(asked[-60:]) == 8
 
 
@@ -110,13 +116,13 @@ def test_what_loses_even_when_all_is_kept_is_never_tried():
     costs = Costs(0.1, {1: 1.0, 2: 1.8}, catch_up=0.2)
     assert costs.round(1) < 2 < costs.round(1) + costs.catch_up
     chooser = AutoK(costs, TOKENS)
-    assert [chooser.next_k() for _ in range(TOKENS)] == [0] * TOKENS
+    assert chooser.pause() >= TOKENS
 
 
 def test_nothing_is_drafted_where_even_kept_proposals_do_not_pay(target):
     class Unasked(ModelDrafter):
-        def start(self, prompt, run):
-            draft = super().start(prompt, run)
+        def start(self, run):
+            draft = super().start(run)
             draft.propose = draft.commit = None  # calling either fails
             return draft
 
@@ -134,8 +140,8 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
     class Silent(NGramDrafter):
         asked = 0
 
-        def start(self, prompt, run):
-            draft = super().start(prompt, run)
+        def start(self, run):
+            draft = super().start(run)
             propose = draft.propose
 
             def counted(sequence, k, sampler):

@@ -1,6 +1,7 @@
 """The loop's state: caches, stops, caps, and the faults that other engines had."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -36,7 +37,7 @@ class Fixed:
     def __init__(self, tokens, vocab_size=96):
         self.tokens, self.vocab_size = tokens, vocab_size
 
-    def start(self, prompt, run):
+    def start(self, run):
         return self
 
     def propose(self, sequence, k, sampler):
@@ -188,26 +189,52 @@ def test_a_vocabulary_of_one():
     assert Counters.of(events).acceptance_rate == 1.0
 
 
-def test_rejected_tokens_never_enter_the_n_gram_index(target):
+def test_n_grams_are_looked_up_in_committed_tokens_only(target):
     loop = decoder(target, NGramDrafter(longest=4, shortest=1), temperature=1.2)
     for _ in range(60):
         loop.round(4)
-    for n_gram, place in loop.draft._follower.items():
-        assert tuple(loop.sequence[place - len(n_gram) : place]) == n_gram
+        assert loop.draft._text == "".join(map(chr, loop.sequence))
 
 
 def test_n_grams_prefer_the_longest_and_then_the_latest_match():
-    draft = NGramDrafter(longest=3, shortest=1).start(
-        [1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3], RunShape(64, 96, Sampling())
-    )
-    assert draft.propose([1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3], 2, None).tokens == [9, 2]
-    assert draft.propose([1, 2, 3, 9, 2, 3, 8, 5, 7, 2, 3], 2, None).tokens == [8, 5]
-    assert draft.propose([4, 4], 2, None).tokens == []
+    def proposed(*sequence, shortest=1):
+        draft = NGramDrafter(longest=3, shortest=shortest).start(RunShape(64, 96, Sampling()))
+        draft.commit(sequence)
+        return draft.propose(sequence, 2, None).tokens
+
+    assert proposed(1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3) == [9, 2]
+    assert proposed(1, 2, 3, 9, 2, 3, 8, 5, 7, 2, 3) == [8, 5]
+    assert proposed(6, 1, 2, 3, 9, 5, 1, 2, 3, 8, 6, 1, 2, 3) == [8, 6], "three, not four"
+    assert proposed(0, 0, 5, 0, 0) == [5, 0], "also of token 0"
+    assert proposed(1, 2, 3, shortest=2) == []
+    assert proposed(2, 1, 2, shortest=2) == [], "one token is too short"
+    assert proposed(4) == []
+
+
+def test_n_grams_are_found_as_a_plain_search_finds_them():
+    generator = random.Random(0)
+    for _ in range(300):
+        size, n_tokens = generator.choice([2, 3, 300, 60_000]), generator.randrange(1, 40)
+        sequence = generator.choices(range(size), k=n_tokens)
+        longest = generator.randrange(1, 9)
+        shortest = generator.randrange(1, longest + 1)
+        run = RunShape(64, size, Sampling())
+        draft = NGramDrafter(longest, shortest).start(run)
+        for stop in range(1, n_tokens + 1):  # read a token at a time
+            draft.commit(sequence[:stop])
+        expected = None
+        for n in range(shortest, longest + 1):
+            for end in range(n, n_tokens):
+                if sequence[end - n : end] == sequence[-n:]:
+                    expected = sequence[end]
+        found = draft.propose(sequence, 1, None)
+        assert found.tokens == ([] if expected is None else [expected])
 
 
 def test_a_repeating_stretch_is_proposed_beyond_its_end():
     sequence = [5, 6, 5, 6]
-    draft = NGramDrafter(longest=2, shortest=2).start(sequence, RunShape(64, 96, Sampling()))
+    draft = NGramDrafter(longest=2, shortest=2).start(RunShape(64, 96, Sampling()))
+    draft.commit(sequence)
     assert draft.propose(sequence, 5, None).tokens == [5, 6, 5, 6, 5]
 
 

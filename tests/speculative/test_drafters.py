@@ -30,7 +30,7 @@ class Says:
     def __init__(self, proposal):
         self.proposal = proposal
 
-    def start(self, prompt, run):
+    def start(self, run):
         return self
 
     def propose(self, sequence, k, sampler):
@@ -142,7 +142,7 @@ def test_the_fallbacks_draft_model_misses_no_token_and_keeps_no_rejected_one(tar
     lookup = NGramDrafter(shortest=3)
     drafter = FallbackDrafter(lookup, ModelDrafter(draft64))
     loop = loop_of(target64, drafter, PROMPT * 3, temperature=0.7)
-    alone = lookup.start(loop.sequence, RunShape(512, 96, Sampling()))
+    alone = lookup.start(RunShape(512, 96, Sampling()))
     by_lookup, closings = set(), set()
     for _ in range(40):
         alone.commit(loop.sequence)
@@ -203,4 +203,4 @@ def test_early_exit_after_no_layer_of_the_target_is_refused(target, layers):
 
 def test_early_exit_needs_the_target():
     with pytest.raises(SettingError, match="through speculate"):
-        EarlyExitDrafter().start([1, 2], RunShape(64, 96, Sampling()))
+        EarlyExitDrafter().start(RunShape(64, 96, Sampling()))

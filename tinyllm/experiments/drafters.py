@@ -129,13 +129,15 @@ class ClockedDrafter:
 
     def __init__(self, drafter: Drafter) -> None:
         self.drafter = drafter
-        self.seconds = 0.0  # in propose and commit, all runs together
+        self.seconds = 0.0  # in propose and commit, all runs together; reading prompts left out
+        self._has_read = False
         self.draft: Draft | None = None  # the latest
         self.observe: Callable[..., None] | None = None
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "ClockedDrafter":
-        """Start the drafter; its prefill is not clocked."""
-        self.draft = self.drafter.start(prompt, run)
+    def start(self, run: RunShape) -> "ClockedDrafter":
+        """Start the drafter."""
+        self._has_read = False
+        self.draft = self.drafter.start(run)
         # Shown on only where it is looked at: keeping hidden states is not free.
         self.observe = getattr(self.draft, "observe", None)
         return self
@@ -153,7 +155,9 @@ class ClockedDrafter:
         assert self.draft is not None
         began = perf_counter()
         self.draft.commit(sequence)
-        self.seconds += perf_counter() - began
+        if self._has_read:
+            self.seconds += perf_counter() - began
+        self._has_read = True
 
 
 def entrants(target: str, load: Callable[[str], Transformer] = load_model) -> dict[str, Drafter]:

@@ -27,11 +27,12 @@ from tinyllm.experiments.settings import RANGES, RunConfig, Settings
 from tinyllm.experiments.timing import timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
+from tinyllm.prompt import prompt_tokens
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import AUTO, Counters, Drafter, speculate
-from tinyllm.speculative.drafters import draft_of
+from tinyllm.speculative.drafters import RunShape, draft_of
 from tinyllm.speculative.profile import profile
-from tinyllm.speculative.rehearsal import Clock
+from tinyllm.speculative.rehearsal import Clock, Rehearsal
 from tinyllm.speculative.round_times import timed_turns
 
 REPEATS = 3  # times through the prompts
@@ -131,8 +132,11 @@ def _calibrated(
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
     turns = timed_turns(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
     done = tuple(turns)
+    tokens = prompt_tokens(prompt, target, settings["max_new_tokens"])
+    capacity = len(tokens) + settings["max_new_tokens"]
+    run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     begin = clock()
-    speculate(target, drafter, prompt, **settings)  # feeds the prompt, and makes no round yet
+    Rehearsal(target, drafter, tokens, run, seed, clock).begin()  # reads the prompt, and waits
     start = clock() - begin
     step = median(turn.step for turn in done)
     return Calibration(done, first / step, start / step)

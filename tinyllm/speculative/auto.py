@@ -5,28 +5,35 @@ and costs make the same run. Loss against plain decoding is bounded by a ledger:
 that could cost more than is left of it.
 """
 
+from math import ceil
+
 from tinyllm.speculative.costs import Costs
 
 AUTO = "auto"
 
-LOSS = 0.025  # of what plain decoding costs: the most that trying may lose
+# Of what plain decoding costs: the most that trying may lose. The loop itself takes up to another
+# hundredth where a step is very short.
+LOSS = 0.02
 _LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
 
 _DECAY = 0.98  # of what was counted, a round
 _GUESS, _WEIGHT = 0.8, 3.0  # an acceptance before anything was counted, and the tests it is worth
 _POOLED = 10.0  # tests that the acceptance at all places is worth at one of them
 # Plain steps after a try that did not pay; every further pause is twice as long, up to the last.
-_FIRST_PAUSE, _LAST_PAUSE = 4, 64
+_FIRST_PAUSE, _LAST_PAUSE, _FOREVER = 4, 64, 2**62
 
 
 class AutoK:
-    """Which k the next round of one run should have; 0 for a plain step."""
+    """Which k the next round of one run should have, and how many plain steps come before it."""
 
     def __init__(self, costs: Costs, tokens: int) -> None:
         """For a run of at most `tokens` tokens."""
         places = costs.longest
         self._costs = [costs.round(n) for n in range(places + 1)]
         self._catch_up, self._returning = costs.catch_up, costs.returning
+        paying = [cost for n, cost in enumerate(self._costs) if cost + self._catch_up < n + 1]
+        # What the cheapest try loses with nothing kept; None where none pays with all kept.
+        self._cheapest = min(paying) - 1 + self._returning if paying else None
         self._granted = LOSS * min(tokens, _LENGTH)
         self._accepted = [0.0] * places  # rounds whose proposal i was kept, discounted
         self._tested = [0.0] * places
@@ -41,16 +48,19 @@ class AutoK:
         self._behind = True
         self._plan()
 
-    def next_k(self) -> int:
-        """k of the next round. When it is not 0, tell learn() of the round."""
-        if self._pause:
-            self._pause -= 1
-            self._made += 1
-            self._behind = True
-            if not self._pause:
-                self._try()
-            return 0
+    @property
+    def k(self) -> int:
+        """Of the next round; tell learn() of it."""
         return self._k
+
+    def pause(self) -> int:
+        """Plain steps to make before the next round, or before asking again; they count as made."""
+        steps, self._pause = self._pause, 0
+        if steps:
+            self._made += steps
+            self._behind = True
+            self._try()
+        return steps
 
     def learn(self, proposed: int, accepted: int) -> None:
         """What a round made of its proposals."""
@@ -72,7 +82,7 @@ class AutoK:
         if value > 1:
             self._next_pause = _FIRST_PAUSE
         else:
-            self._pause = self._next_pause
+            self._rest()
             self._next_pause = min(2 * self._next_pause, _LAST_PAUSE)
 
     def _try(self) -> None:
@@ -83,7 +93,16 @@ class AutoK:
         self._tested = [faded * count for count in self._tested]
         self._k, _ = self._best()
         if not self._k:
-            self._pause = self._next_pause
+            self._rest()
+
+    def _rest(self) -> None:
+        """Plain steps for a while: no fewer than until the ledger allows another try."""
+        self._pause = self._next_pause
+        if self._cheapest is None:
+            self._pause = _FOREVER
+        elif self._loss + self._cheapest > self._granted:
+            allowed_at = ceil((self._loss + self._cheapest) / LOSS)  # tokens made
+            self._pause = max(self._pause, allowed_at - self._made)
 
     def _best(self) -> tuple[int, float]:
         """The k of the most tokens a step, and these; of those that pay if all is kept, and

@@ -1,8 +1,8 @@
 """Speculative decoding: draft k tokens, check them in one target call, keep what is accepted.
 
 Leviathan et al., ICML 2023, Algorithm 1. One event a round. Between rounds the target's cache,
-and a draft model's, hold the whole committed sequence but its last token; during plain steps
-nothing is fed to a draft, which catches up when it is asked again.
+and a draft model's, hold the whole committed sequence but its last token; a draft that is not
+asked reads nothing, neither the prompt nor what plain steps make, and catches up when it is.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tinyllm.tokenizer import checked_ids
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: that makes 12 fields cost a fiftieth of a small model's step
 class Round:
     """One round: one target call.
 
@@ -66,25 +66,21 @@ class SpeculativeDecoder:
         if not callable(getattr(drafter, "start", None)):
             raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
         run = replace(run, target=target, cache=self.cache)
-        self.draft = drafter.start(prompt, run)
+        self.draft = drafter.start(run)
         self._target = target
         self._vocab_size = run.vocab_size
         self._sampling = run.sampling
         self._stops = stops
         self._sampler = sampler
         self._judge = rule_named(verify)
-        self._behind = False  # whether plain steps made tokens that the draft has not seen
+        self._behind = True  # whether the draft has tokens to read before it can propose
         self._nothing: Distribution = np.empty((0, run.vocab_size))
         # A draft may read the target's hidden states; for all others none are kept.
         self._observe: Callable[[Array, int], None] | None = getattr(self.draft, "observe", None)
-        if len(prompt) > 1:
-            target.forward(prompt[:-1], self.cache, rows=0)
 
     def round(self, k: int) -> Round:
         """Propose, verify in one target call, commit. k = 0 is a plain step the draft sees."""
-        if self._behind:
-            self.draft.commit(self.sequence)
-            self._behind = False
+        self.catch_up()
         proposal = self.draft.propose(self.sequence, k, self._sampler) if k else Proposal([], [])
         proposed, q = checked_proposal(proposal, k, self._vocab_size)
         event = self.verify(proposed, q, proposal) if proposed else self.step()
@@ -92,14 +88,24 @@ class SpeculativeDecoder:
         self._behind = False
         return event
 
+    def catch_up(self) -> None:
+        """Be ready for proposals: target and draft have read all that comes before them."""
+        unread = self.sequence[self.cache.length : -1]  # the prompt, before the first call
+        if unread:
+            self._target.forward(unread, self.cache, rows=0)
+        if self._behind:
+            self.draft.commit(self.sequence)
+            self._behind = False
+
     def step(self) -> Round:
         """A round without proposals, which the draft is not told of: what a token costs in
         plain decoding, and no more."""
         position = len(self.sequence)
-        p = self._sampling.distribution(self._call(self.sequence[-1:])[0])
+        p = self._sampling.distribution(self._call(self.sequence[self.cache.length :], 1)[0])
         token = self._sampler.draw(p)
         self.sequence.append(token)
-        self._show(0)
+        if self._observe is not None:
+            self._show(0)
         self._behind = True
         return Round(
             position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
@@ -111,7 +117,7 @@ class SpeculativeDecoder:
         `proposed` and `q` are the proposal's, checked.
         """
         position = len(self.sequence)
-        logits = self._call([self.sequence[-1], *proposed])
+        logits = self._call([self.sequence[-1], *proposed], len(proposed) + 1)
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
         verdict = self._judge(proposed, p, q, self._stops, self._sampler)
         tokens = proposed[: verdict.accepted]
@@ -122,7 +128,8 @@ class SpeculativeDecoder:
             closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
             tokens.append(self._sampler.draw(verdict.law))
         self.sequence += tokens
-        self._show(verdict.accepted)
+        if self._observe is not None:
+            self._show(verdict.accepted)
         # The call fed the last token and every proposal; what was rejected is forgotten.
         peak = self.cache.length
         self.cache.truncate(min(peak, len(self.sequence) - 1))
@@ -139,18 +146,18 @@ class SpeculativeDecoder:
             target_cache_length=self.cache.length,
         )
 
-    def _call(self, tokens: list[int], tree: Tree | None = None) -> Array:
+    def _call(self, tokens: list[int], rows: int, tree: Tree | None = None) -> Array:
         """The target's logits; its hidden states are kept where the draft reads them."""
+        if self._observe is None:
+            return self._target.forward(tokens, self.cache, rows, tree=tree)
         self._hidden: list[Array] = []
-        hidden = None if self._observe is None else self._hidden
-        return self._target.forward(tokens, self.cache, hidden=hidden, tree=tree)
+        return self._target.forward(tokens, self.cache, rows, self._hidden, tree)
 
     def _show(self, row: int) -> None:
         """Show the draft the state that the sequence's last token was drawn from, a row of the
         last call."""
-        if self._observe is not None:
-            state = np.concatenate(self._hidden)[row]
-            self._observe(state, len(self.sequence) - 1)
+        assert self._observe is not None
+        self._observe(np.concatenate(self._hidden)[row], len(self.sequence) - 1)
 
 
 def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[int], Distribution]:

@@ -126,13 +126,13 @@ def profile(
     proposed = []
     for t, token in enumerate(text):
         dictated.at = t
+        decoder.catch_up()
         proposal = decoder.draft.propose(decoder.sequence, min(most, len(text) - t), dictated)
         proposed.append(len(proposal.tokens))
         for i, law in enumerate(proposal.q):
             q[t, i] = law[text[t + i]]
         dictated.at = t
         p[t] = decoder.step().p[0, token]
-        decoder.draft.commit(decoder.sequence)
     beyond = np.ones(most)  # p behind the text, where q is 0
     later = np.lib.stride_tricks.sliding_window_view(np.concatenate([p, beyond]), most)
     kept = np.minimum(1, q / later[: len(text)])  # (N, K)

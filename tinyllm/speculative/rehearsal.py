@@ -59,7 +59,7 @@ class Rehearsal:
         self._plain_left = 0
 
     def begin(self) -> None:
-        """A new speculative run; its prefill is nobody's round."""
+        """A new speculative run; that target and draft read the prompt is nobody's round."""
         self._decoder = SpeculativeDecoder(
             self._target,
             self._drafter,
@@ -68,6 +68,7 @@ class Rehearsal:
             frozenset(),
             self._sampler,
         )
+        self._decoder.catch_up()
         self._draft = _TimedDraft(self._decoder.draft, self._run.vocab_size, self._clock)
         self._decoder.draft = self._draft
 

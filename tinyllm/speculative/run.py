@@ -69,16 +69,17 @@ def speculate(
 
     def rounds() -> Iterator[Round]:
         end = len(tokens) + max_new_tokens
-        while len(decoder.sequence) < end:
-            # The target's own token takes one place of those left.
-            room = end - len(decoder.sequence) - 1
-            wanted = min(auto.next_k() if auto else k, room)
-            event = decoder.round(wanted) if wanted else decoder.step()
-            if auto and wanted:
-                auto.learn(len(event.proposed), event.accepted)
-            yield event
-            if event.tokens[-1] in stops:
-                return
+        while (room := end - len(decoder.sequence)) > 0:
+            plain = auto.pause() if auto else 0
+            # The target's own token takes one place of the room.
+            wanted = 0 if plain else min(auto.k if auto else k, room - 1)
+            for _ in range(min(plain, room) or 1):
+                event = decoder.round(wanted) if wanted else decoder.step()
+                if auto and wanted:
+                    auto.learn(len(event.proposed), event.accepted)
+                yield event
+                if event.tokens[-1] in stops:
+                    return
 
     return rounds()
 

@@ -135,7 +135,7 @@ def table(rows: Sequence[DrafterRow]) -> None:
         _("c, a proposal in steps"): [_number(row.c) for row in rows],
         _("speed against plain"): [_spread(row.speedup) for row in rows],
         _("weights"): [format_bytes(row.weights_bytes) for row in rows],
-        _("cache or index"): [format_bytes(row.state_bytes) for row in rows],
+        _("cache or text"): [format_bytes(row.state_bytes) for row in rows],
     }
     st.table(pd.DataFrame(columns).set_index(_("drafter")))
 

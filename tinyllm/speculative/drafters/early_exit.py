@@ -19,7 +19,7 @@ class EarlyExitDrafter:
     def __init__(self, layers: int | None = None) -> None:
         self.layers = layers
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "EarlyExitDraft":
+    def start(self, run: RunShape) -> "EarlyExitDraft":
         """SettingError for more layers than the target can leave out."""
         return EarlyExitDraft(self.layers, run)
 

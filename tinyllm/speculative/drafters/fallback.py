@@ -24,9 +24,9 @@ class FallbackDrafter:
         self.first = first
         self.second = second
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "FallbackDraft":
+    def start(self, run: RunShape) -> "FallbackDraft":
         """Start both."""
-        return FallbackDraft(self.first.start(prompt, run), self.second.start(prompt, run))
+        return FallbackDraft(self.first.start(run), self.second.start(run))
 
 
 class FallbackDraft:

@@ -78,7 +78,7 @@ class HeadsDrafter:
             for j in range(1, n_heads + 1)
         ]
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "HeadsDraft":
+    def start(self, run: RunShape) -> "HeadsDraft":
         """SettingError for a target of another shape than the one they were trained on."""
         if run.target is None:
             raise SettingError("heads read the target's states: start them through speculate()")

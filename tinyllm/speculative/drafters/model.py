@@ -15,14 +15,14 @@ class ModelDrafter:
         self.model = model
         self.kv_dtype = kv_dtype
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "ModelDraft":
-        """Prefill the prompt but its last token."""
+    def start(self, run: RunShape) -> "ModelDraft":
+        """SettingError for a model of another alphabet."""
         if self.model.config.vocab_size != run.vocab_size:
             raise SettingError(
                 f"{self.model.name} has {self.model.config.vocab_size} symbols and the target "
                 f"{run.vocab_size}: a drafter needs the target's alphabet"
             )
-        return ModelDraft(self.model, self.kv_dtype or run.kv_dtype, prompt, run)
+        return ModelDraft(self.model, self.kv_dtype or run.kv_dtype, run)
 
 
 class ModelDraft:
@@ -32,15 +32,12 @@ class ModelDraft:
     the target's does, whatever was accepted.
     """
 
-    def __init__(
-        self, model: Transformer, kv_dtype: str | None, prompt: Sequence[int], run: RunShape
-    ) -> None:
+    def __init__(self, model: Transformer, kv_dtype: str | None, run: RunShape) -> None:
         self._model = model
         self._sampling = run.sampling
         self._fed: list[int] = []  # the tokens whose keys and values the cache holds
         self._agreed = 0  # how many of them are known to be committed
         self.cache = model.new_cache(kv_dtype, min(run.capacity, model.config.context_length))
-        self.commit(prompt)
 
     @property
     def footprint(self) -> Footprint:
@@ -58,9 +55,9 @@ class ModelDraft:
     def commit(self, sequence: Sequence[int]) -> None:
         """Drop rejected tokens; feed what was committed and not yet fed.
 
-        After full acceptance that is the last proposed token, which was drawn and never fed:
-        without it the cache would lack a position and acceptance would collapse. After a round
-        that another drafter served it is all that the round emitted.
+        That is the prompt at first. After full acceptance it is the last proposed token, which was
+        drawn and never fed: without it the cache would lack a position and acceptance would
+        collapse. After a round that another drafter served it is all that the round emitted.
         """
         wanted = sequence[: min(len(sequence) - 1, self.cache.capacity)]
         while self._agreed < min(len(self._fed), len(wanted)) and (

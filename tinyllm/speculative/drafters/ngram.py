@@ -24,26 +24,25 @@ class NGramDrafter:
         self.longest = longest
         self.shortest = shortest
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> "NGramDraft":
-        """Index the prompt."""
-        return NGramDraft(self.longest, self.shortest, prompt, run)
+    def start(self, run: RunShape) -> "NGramDraft":
+        """A draft that has read nothing."""
+        return NGramDraft(self.longest, self.shortest, run)
 
 
 class NGramDraft:
-    """The index of one run: for each n-gram, where the token after its latest place stands."""
+    """The text of one run as a string with a character for each token: Python's search finds an
+    n-gram in it faster than any index of them is kept."""
 
-    def __init__(self, longest: int, shortest: int, prompt: Sequence[int], run: RunShape) -> None:
-        self._lengths = range(longest, shortest - 1, -1)
+    def __init__(self, longest: int, shortest: int, run: RunShape) -> None:
+        self._longest = longest
+        self._shortest = shortest
         self._vocab_size = run.vocab_size
-        self._follower: dict[tuple[int, ...], int] = {}
-        self._indexed = 1  # n-grams that end at or before this token have been seen
-        self.commit(prompt)
+        self._text = ""
 
     @property
     def footprint(self) -> Footprint:
-        """No weights; the index, as Python stores it."""
-        entries = sum(map(getsizeof, self._follower))
-        return Footprint(0, getsizeof(self._follower) + entries)
+        """No weights; the text, as Python stores it."""
+        return Footprint(0, getsizeof(self._text))
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
         """The tokens after the latest occurrence of the longest suffix, k or none.
@@ -51,18 +50,24 @@ class NGramDraft:
         Where the copied stretch reaches the end of the sequence it goes on with its own copy,
         so a run of spaces or a repeated line is proposed whole.
         """
-        for n in self._lengths:
-            place = self._follower.get(tuple(sequence[-n:]))
-            if place is not None:
-                period = len(sequence) - place
-                tokens = [sequence[place + i % period] for i in range(k)]
-                return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
-        return Proposal([], [])
+        place = self._place()
+        if place is None:
+            return Proposal([], [])
+        period = len(sequence) - place
+        tokens = [sequence[place + i % period] for i in range(k)]
+        return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
 
     def commit(self, sequence: Sequence[int]) -> None:
-        """Index the n-grams that end before the last token: only they have a follower."""
-        for end in range(self._indexed, len(sequence)):
-            for n in self._lengths:
-                if n <= end:
-                    self._follower[tuple(sequence[end - n : end])] = end
-        self._indexed = max(self._indexed, len(sequence))
+        """Read what is new."""
+        self._text += "".join(map(chr, sequence[len(self._text) :]))
+
+    def _place(self) -> int | None:
+        """Where the token stands that followed the longest suffix before."""
+        text, place = self._text, None
+        last = len(text) - 1  # what ends there has no follower
+        for n in range(self._shortest, min(self._longest, last) + 1):
+            start = text.rfind(text[-n:], 0, last)
+            if start < 0:  # then no longer one occurs
+                break
+            place = start + n
+        return place

@@ -41,7 +41,7 @@ class Footprint:
     """Bytes that a draft holds beside what the target holds anyway."""
 
     weights: int = 0
-    state: int = 0  # its KV cache, or its index
+    state: int = 0  # its KV cache, or its text
 
     def __add__(self, other: "Footprint") -> "Footprint":
         return Footprint(self.weights + other.weights, self.state + other.state)
@@ -58,14 +58,15 @@ class Draft(Protocol):
         """At most k tokens to follow the committed sequence; none is allowed."""
 
     def commit(self, sequence: Sequence[int]) -> None:
-        """Learn what was decided: the committed sequence, one token or more longer."""
+        """Learn what was decided: the committed sequence, some tokens longer. Before the first
+        proposal that is the prompt, so that a draft which is never asked reads nothing."""
 
 
 class Drafter(Protocol):
     """What can start a draft."""
 
-    def start(self, prompt: Sequence[int], run: RunShape) -> Draft:
-        """The state of one run, which has seen the prompt."""
+    def start(self, run: RunShape) -> Draft:
+        """The state of one run, which has seen nothing yet."""
 
 
 def footprint_of(draft: Draft) -> Footprint:
