@@ -12,7 +12,7 @@ from tinyllm.experiments.enumeration import largest_difference, law
 from tinyllm.generation import generate
 from tinyllm.sampling import RandomSampler, Sampling
 from tinyllm.speculative import Costs, ModelDrafter, NGramDrafter, SpeculativeDecoder, speculate
-from tinyllm.speculative.auto import AutoK
+from tinyllm.speculative.auto import LOSS, AutoK
 from tinyllm.speculative.drafters import RunShape
 
 PROMPT = "    return self.x == self."
@@ -74,10 +74,10 @@ def cost_a_token(chooser, costs, profile, seed):
 
 @pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
 @pytest.mark.parametrize("name", PROFILES)
-def test_no_run_costs_3_percent_more_than_plain_and_the_mean_is_near_the_best_k(costs, name):
+def test_no_run_loses_more_than_it_may_and_the_mean_is_near_the_best_k(costs, name):
     profile = PROFILES[name]
     runs = [cost_a_token(AutoK(costs, TOKENS), costs, profile, seed) for seed in range(60)]
-    assert max(runs) <= 1.03
+    assert max(runs) <= 1 + LOSS + 1e-9
     best = min(
         mean(cost_a_token(Fixed(k), costs, profile, seed) for seed in range(60))
         for k in WIDTHS[:-1]
@@ -103,13 +103,15 @@ def test_it_follows_a_text_that_changes():
     gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
     assert len(tries) <= 12
     assert max(gaps) >= 32
-    assert lost <= 0.03 * 200
+    assert lost <= LOSS * 200 + 1e-9
     asked = []
-    while len(asked) < 120:
-        if not chooser.pause():
+    while made < 400:
+        steps = chooser.pause()
+        made += steps or chooser.k + 1
+        if not steps:
             asked.append(chooser.k)
             chooser.learn(chooser.k, chooser.k)
-    assert min(asked[-60:]) == 8
+    assert asked[-5:] == [8] * 5
 
 
 def test_what_loses_even_when_all_is_kept_is_never_tried():
@@ -156,7 +158,7 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
 
     costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
     list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
-    assert 0 < Silent.asked * 0.05 <= 0.03 * TOKENS
+    assert 0 < Silent.asked * 0.05 <= LOSS * TOKENS
 
 
 @pytest.mark.parametrize("verify", ["token", "block"])
@@ -250,7 +252,7 @@ def test_a_real_run_is_never_dearer_than_the_ledger_allows():
             made += len(event.tokens)
             behind = not proposed
         assert made == TOKENS
-        assert 1 <= spent / made <= 1.03
+        assert 1 <= spent / made <= 1 + LOSS + 1e-9
 
 
 def test_auto_needs_costs(target, draft):

@@ -13,7 +13,7 @@ from tinyllm.generation import generate
 from tinyllm.model import random_model
 from tinyllm.sampling import RandomSampler, Sampling
 from tinyllm.speculative import Counters, ModelDrafter, NGramDrafter, SpeculativeDecoder, speculate
-from tinyllm.speculative.drafters import Proposal, RunShape
+from tinyllm.speculative.drafters import EarlyExitDrafter, Proposal, RunShape
 
 PROMPT = "    def __init__(self, "
 
@@ -192,14 +192,14 @@ def test_a_vocabulary_of_one():
 def test_n_grams_are_looked_up_in_committed_tokens_only(target):
     loop = decoder(target, NGramDrafter(longest=4, shortest=1), temperature=1.2)
     for _ in range(60):
+        committed = list(loop.sequence)
         loop.round(4)
-        assert loop.draft._text == "".join(map(chr, loop.sequence))
+        assert loop.draft._text == "".join(map(chr, committed))
 
 
 def test_n_grams_prefer_the_longest_and_then_the_latest_match():
     def proposed(*sequence, shortest=1):
         draft = NGramDrafter(longest=3, shortest=shortest).start(RunShape(64, 96, Sampling()))
-        draft.commit(sequence)
         return draft.propose(sequence, 2, None).tokens
 
     assert proposed(1, 2, 3, 9, 2, 3, 8, 5, 1, 2, 3) == [9, 2]
@@ -212,29 +212,31 @@ def test_n_grams_prefer_the_longest_and_then_the_latest_match():
 
 
 def test_n_grams_are_found_as_a_plain_search_finds_them():
-    generator = random.Random(0)
+    """Also where a token's id is a character that is no text, and with others of one byte."""
+    generator, n_found = random.Random(0), 0
     for _ in range(300):
-        size, n_tokens = generator.choice([2, 3, 300, 60_000]), generator.randrange(1, 40)
-        sequence = generator.choices(range(size), k=n_tokens)
+        ids = [0xD800, 0xDFFF, 0xFFFF, 0x10000, *generator.sample(range(256), 2)]
+        alphabet = generator.sample(ids, generator.randrange(1, 5))
+        sequence = generator.choices(alphabet, k=generator.randrange(1, 40))
         longest = generator.randrange(1, 9)
         shortest = generator.randrange(1, longest + 1)
-        run = RunShape(64, size, Sampling())
-        draft = NGramDrafter(longest, shortest).start(run)
-        for stop in range(1, n_tokens + 1):  # read a token at a time
-            draft.commit(sequence[:stop])
-        expected = None
+        draft = NGramDrafter(longest, shortest).start(RunShape(64, 0x10001, Sampling()))
+        for stop in range(1, len(sequence)):
+            draft.propose(sequence[:stop], 1, None)
+        place = None
         for n in range(shortest, longest + 1):
-            for end in range(n, n_tokens):
+            for end in range(n, len(sequence)):
                 if sequence[end - n : end] == sequence[-n:]:
-                    expected = sequence[end]
-        found = draft.propose(sequence, 1, None)
-        assert found.tokens == ([] if expected is None else [expected])
+                    place = end
+        expected = [] if place is None else (sequence[place:] * 3)[:3]
+        assert draft.propose(sequence, 3, None).tokens == expected
+        n_found += place is not None
+    assert 50 < n_found < 290
 
 
 def test_a_repeating_stretch_is_proposed_beyond_its_end():
     sequence = [5, 6, 5, 6]
     draft = NGramDrafter(longest=2, shortest=2).start(RunShape(64, 96, Sampling()))
-    draft.commit(sequence)
     assert draft.propose(sequence, 5, None).tokens == [5, 6, 5, 6, 5]
 
 
@@ -264,3 +266,25 @@ def test_a_drafter_without_a_probability_for_its_token_is_refused(target, certai
     drafter.propose = lambda sequence, k, sampler: Proposal([5], [np.eye(96)[5] * certainty])
     with pytest.raises(SettingError, match="proposed token 5, to which its own q gives"):
         next(speculate(target, drafter, PROMPT, k=1))
+
+
+@pytest.mark.parametrize(
+    ("drafter", "kv_dtype"),
+    [
+        (ModelDrafter, "float64"),
+        (ModelDrafter, "int4_channel"),
+        (lambda target: EarlyExitDrafter(target.config.n_layer), "float64"),
+        (lambda _: NGramDrafter(shortest=1), "float64"),
+    ],
+)
+def test_a_run_may_begin_with_plain_steps(target64, drafter, kv_dtype):
+    """The first call reads the prompt whatever it is, and the draft what it has missed."""
+    loop = decoder(target64, drafter(target64), temperature=0, kv_dtype=kv_dtype)
+    events = [loop.step(), loop.step(), *(loop.round(3) for _ in range(6))]
+    made = tokens_of(events)
+    plain = generate(target64, PROMPT, max_new_tokens=len(made), kv_dtype=kv_dtype)
+    assert made == [token.id for token in plain]
+    assert loop.cache.length == len(loop.sequence) - 1
+    drafts_itself = not isinstance(drafter(target64), NGramDrafter) and kv_dtype == "float64"
+    if drafts_itself:
+        assert [event.accepted for event in events[2:]] == [3] * 6

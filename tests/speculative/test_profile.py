@@ -10,7 +10,7 @@ from tinyllm.speculative import Costs, Counters, NGramDrafter, speculate
 from tinyllm.speculative.profile import profile
 
 PROMPT = "self.name = name\n        self.na"
-COSTS = Costs(0.25, {n: 1 + 0.2 * (n - 1) for n in range(1, 10)}, 0.03, 0.06, 0.05, 0.2, 0.15)
+COSTS = Costs(0.25, {n: 1 + 0.2 * (n - 1) for n in range(1, 10)}, 0.03, 0.06, 0.05, 0.2, 0.15, 0.1)
 
 
 def enumerated(target, drafter, prompt, k, run):
@@ -19,12 +19,10 @@ def enumerated(target, drafter, prompt, k, run):
     def counted(sampler):
         events = list(speculate(target, drafter, prompt, k=k, sampler=sampler, **run))
         counters = Counters.of(events)
-        steps, behind = 0.0, False
+        steps = 0.0
         for event in events:
             proposed = len(event.proposed)
             steps += COSTS.round(proposed) + COSTS.catch_up * (0 < proposed == event.accepted)
-            steps += COSTS.returning * (behind and proposed > 0)
-            behind = not proposed
         return (counters.drafts, counters.proposed, counters.accepted, counters.tested, steps)
 
     outcomes = law(counted)

@@ -10,7 +10,8 @@ from tests.speculative.constant import constant_model
 from tinyllm.errors import ContextOverflowError
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate, speculate
-from tinyllm.speculative.rehearsal import RoundTime
+from tinyllm.speculative.drafters import RunShape
+from tinyllm.speculative.rehearsal import PATIENCE, Rehearsal, RoundTime
 from tinyllm.speculative.round_times import PAUSE, Turn, costs_of, timed_turns
 
 STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
@@ -94,6 +95,26 @@ def test_work_beside_the_calls_is_a_line_in_k():
     assert again.verification == costs.verification
 
 
+def test_rounds_without_proposals_have_a_cost_of_their_own():
+    asked = [RoundTime(k, True, False, 0.1 * k + 0.03, 1.0, 0.02, 0.0) for k in (1, 2)]
+    silent = [RoundTime(0, False, False, 0.03, 1.2, 0.02, 0.1) for _ in range(3)]
+    costs = costs_of([Turn(1.0, 0.9, (*silent, *asked), asked[0])])
+    assert costs.silent == pytest.approx(0.3)
+    assert costs.round(0) == pytest.approx(1.35)
+    assert costs == replace(costs_of([Turn(1.0, 0.9, tuple(asked), asked[0])]), silent=costs.silent)
+
+
+def test_a_drafter_is_timed_as_it_speaks_and_made_to_speak_when_it_does_not(ticks):
+    target, _ = models()
+    run = RunShape(512, 2, Sampling(0.7))
+    rehearsal = Rehearsal(target, NGramDrafter(6, 6), [0, 1], run, 0, ticks)
+    rehearsal.begin()
+    first = [time.k for time in rehearsal.rounds(1)]
+    assert first == [0] * PATIENCE + [1], "nothing can repeat itself yet"
+    later = [[time.k for time in rehearsal.rounds(1)] for _ in range(60)]
+    assert {tuple(ks) for ks in later} == {(0,) * n + (1,) for n in range(PATIENCE + 1)}
+
+
 def test_a_draft_that_returns_reads_what_plain_steps_made(ticks):
     target, draft = constant_model([0.4, 0.6]), constant_model([0.4, 0.6])  # all is kept
     target.name = "target"
@@ -107,6 +128,17 @@ def test_a_calibration_on_the_real_clock(target, draft):
     assert isinstance(costs, Costs)
     assert costs.longest == 8
     assert all(cost > 0 for cost in costs.verification.values())
-    assert min(costs.c, costs.per_round, costs.per_proposal, costs.catch_up, costs.returning) >= 0
+    assert (
+        min(
+            costs.c,
+            costs.per_round,
+            costs.per_proposal,
+            costs.catch_up,
+            costs.cold,
+            costs.reading,
+            costs.silent,
+        )
+        >= 0
+    )
     with pytest.raises(ContextOverflowError):
         calibrate(target, draft, "x" * 510)

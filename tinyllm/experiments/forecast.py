@@ -136,7 +136,7 @@ def _calibrated(
     capacity = len(tokens) + settings["max_new_tokens"]
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     begin = clock()
-    Rehearsal(target, drafter, tokens, run, seed, clock).begin()  # reads the prompt, and waits
+    Rehearsal(target, drafter, tokens, run, seed, clock).begin()  # both read the prompt
     start = clock() - begin
     step = median(turn.step for turn in done)
     return Calibration(done, first / step, start / step)

@@ -123,6 +123,7 @@ class ForecastRecord:
 
     def _speedup(self, k: int, costs: Costs, plain_start: float, start: float) -> float:
         runs = [one.by_k[k] for one in self.foreseen]
+        start += costs.cold  # the first round
         return median((run.tokens + plain_start) / (run.steps(costs) + start) for run in runs)
 
     def speedup(self, k: K) -> Spread | None:

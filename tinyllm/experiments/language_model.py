@@ -203,18 +203,18 @@ def decoded_both_ways(
         # Tokens and seconds alone are kept: the laws of a large vocabulary are megabytes a round.
         tokens: list[int] = []
         text: list[int] = []
-        calls, plain_seconds, seconds = 0, 0.0, 0.0
+        n_rounds, plain_seconds, seconds = 0, 0.0, 0.0
         for plain, one in zip_longest(timed(plainly), timed(drafted)):
             if plain is not None:
                 tokens.append(plain[0].id)
                 plain_seconds += plain[1]
             if one is not None:
                 text += one[0].tokens
-                calls += 1
+                n_rounds += 1
                 seconds += one[1]
         speedups.append(plain_seconds / seconds)
         same &= text == tokens
-    return Pair(same, len(tokens), calls, tuple(speedups))
+    return Pair(same, len(tokens), n_rounds, tuple(speedups))
 
 
 def _told(what: str, pair: Pair) -> str:

@@ -2,7 +2,8 @@
 
 Counts proposals and verdicts, weighs them with given Costs and reads no clock, so the same seed
 and costs make the same run. Loss against plain decoding is bounded by a ledger: nothing is tried
-that could cost more than is left of it.
+whose cost could be more than is left of it. Not in the ledger is what a draft reads before its
+first round, and behind a pause longer than the one that was timed: hundredths of a step a token.
 """
 
 from math import ceil
@@ -19,7 +20,8 @@ _LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
 _DECAY = 0.98  # of what was counted, a round
 _GUESS, _WEIGHT = 0.8, 3.0  # an acceptance before anything was counted, and the tests it is worth
 _POOLED = 10.0  # tests that the acceptance at all places is worth at one of them
-# Plain steps after a try that did not pay; every further pause is twice as long, up to the last.
+# Plain steps after a try that did not pay; every further pause is twice as long, up to the last, or
+# as long as the ledger allows no other try.
 _FIRST_PAUSE, _LAST_PAUSE, _FOREVER = 4, 64, 2**62
 
 
@@ -50,7 +52,7 @@ class AutoK:
 
     @property
     def k(self) -> int:
-        """Of the next round; tell learn() of it."""
+        """Of the next round, when pause() has given 0; tell learn() of it."""
         return self._k
 
     def pause(self) -> int:
@@ -59,7 +61,7 @@ class AutoK:
         if steps:
             self._made += steps
             self._behind = True
-            self._try()
+            self._try(steps)
         return steps
 
     def learn(self, proposed: int, accepted: int) -> None:
@@ -85,10 +87,10 @@ class AutoK:
             self._rest()
             self._next_pause = min(2 * self._next_pause, _LAST_PAUSE)
 
-    def _try(self) -> None:
-        """Settle on the best k after a pause, though it does not seem to pay; what was counted
-        before counts less. Pause again where none can pay or be afforded."""
-        faded = _DECAY**self._next_pause
+    def _try(self, steps: int) -> None:
+        """Settle on the best k after a pause of so many steps, though it does not seem to pay; what
+        was counted before counts less. Pause again where none can pay or be afforded."""
+        faded = _DECAY**steps
         self._accepted = [faded * count for count in self._accepted]
         self._tested = [faded * count for count in self._tested]
         self._k, _ = self._best()

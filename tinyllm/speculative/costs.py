@@ -23,18 +23,26 @@ class Costs:
     per_round: float = 0.0  # what judging proposals costs beside the calls
     per_proposal: float = 0.0  # and for each proposal: its distribution, its verdict
     catch_up: float = 0.0  # of feeding a draft the last proposal of a round that kept all
-    # What a round behind plain steps costs more: the draft reads them, and the processor's caches
-    # hold nothing of it.
-    returning: float = 0.0
+    # What the first round behind plain steps costs more: the processor's caches hold nothing of it,
+    # and the draft reads what these steps made.
+    cold: float = 0.0
+    reading: float = 0.0
+    # Of a step in a round whose drafter has nothing to propose: rounds have taken the caches.
+    silent: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        by_round = (self.asking, self.per_round, self.catch_up, self.returning)
-        numbers = (self.c, self.per_proposal, *by_round)
+        by_round = (self.asking, self.per_round, self.catch_up, self.cold, self.reading)
+        numbers = (self.c, self.per_proposal, self.silent, *by_round)
         # Asked so that nan is refused too.
         if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")
+
+    @property
+    def returning(self) -> float:
+        """All that the first round behind plain steps costs more."""
+        return self.cold + self.reading
 
     @property
     def longest(self) -> int:
@@ -47,6 +55,6 @@ class Costs:
     def round(self, n: int) -> float:
         """Of a round that proposes n tokens; a plain step follows where a drafter has none."""
         if not n:
-            return 1 + self.asking
+            return 1 + self.asking + self.silent
         judging = self.verification[n + 1] + self.per_round + n * self.per_proposal
         return self.asking + n * self.c + judging

@@ -1,8 +1,9 @@
 """Speculative decoding: draft k tokens, check them in one target call, keep what is accepted.
 
-Leviathan et al., ICML 2023, Algorithm 1. One event a round. Between rounds the target's cache,
-and a draft model's, hold the whole committed sequence but its last token; a draft that is not
-asked reads nothing, neither the prompt nor what plain steps make, and catches up when it is.
+Leviathan et al., ICML 2023, Algorithm 1. One event a round. The first one reads the prompt; from
+then on the target's cache holds the whole committed sequence but its last token, and so does a
+draft model's. A draft that is not asked reads nothing, neither the prompt nor what plain steps
+make, and catches up when it is.
 """
 
 from collections.abc import Callable
@@ -23,9 +24,9 @@ from tinyllm.tokenizer import checked_ids
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
-@dataclass(slots=True)  # not frozen: that makes 12 fields cost a fiftieth of a small model's step
+@dataclass(slots=True)  # not frozen: 11 fields would cost a fiftieth of a small model's step
 class Round:
-    """One round: one target call.
+    """One round: one target call, and in the first round the prompt.
 
     tokens are what it emitted: the accepted proposals, then one token that the target drew,
     `corrected` after a rejection or `bonus` after full acceptance. A stop token among the
@@ -104,20 +105,19 @@ class SpeculativeDecoder:
         p = self._sampling.distribution(self._call(self.sequence[self.cache.length :], 1)[0])
         token = self._sampler.draw(p)
         self.sequence.append(token)
-        if self._observe is not None:
-            self._show(0)
+        self._show(0)
         self._behind = True
         return Round(
             position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
         )
 
     def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
-        """One target call on the proposals, and what it makes of them.
+        """One target call on the proposals, and what it makes of them, behind catch_up().
 
         `proposed` and `q` are the proposal's, checked.
         """
         position = len(self.sequence)
-        logits = self._call([self.sequence[-1], *proposed], len(proposed) + 1)
+        logits = self._call([self.sequence[-1], *proposed])
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
         verdict = self._judge(proposed, p, q, self._stops, self._sampler)
         tokens = proposed[: verdict.accepted]
@@ -128,8 +128,7 @@ class SpeculativeDecoder:
             closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
             tokens.append(self._sampler.draw(verdict.law))
         self.sequence += tokens
-        if self._observe is not None:
-            self._show(verdict.accepted)
+        self._show(verdict.accepted)
         # The call fed the last token and every proposal; what was rejected is forgotten.
         peak = self.cache.length
         self.cache.truncate(min(peak, len(self.sequence) - 1))
@@ -146,7 +145,7 @@ class SpeculativeDecoder:
             target_cache_length=self.cache.length,
         )
 
-    def _call(self, tokens: list[int], rows: int, tree: Tree | None = None) -> Array:
+    def _call(self, tokens: list[int], rows: int | None = None, tree: Tree | None = None) -> Array:
         """The target's logits; its hidden states are kept where the draft reads them."""
         if self._observe is None:
             return self._target.forward(tokens, self.cache, rows, tree=tree)
@@ -156,8 +155,8 @@ class SpeculativeDecoder:
     def _show(self, row: int) -> None:
         """Show the draft the state that the sequence's last token was drawn from, a row of the
         last call."""
-        assert self._observe is not None
-        self._observe(np.concatenate(self._hidden)[row], len(self.sequence) - 1)
+        if self._observe is not None:
+            self._observe(np.concatenate(self._hidden)[row], len(self.sequence) - 1)
 
 
 def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[int], Distribution]:

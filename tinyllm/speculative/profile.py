@@ -29,7 +29,6 @@ class Expected:
     tokens: int
     rounds_of: tuple[float, ...]  # by the number of proposals, from 0 on
     kept_all: float  # rounds that had proposals and kept them all
-    returning: float  # rounds with proposals behind one that had none
     tested_at: tuple[float, ...]  # by place of the proposal in its round
     accepted_at: tuple[float, ...]
 
@@ -51,7 +50,7 @@ class Expected:
     def steps(self, costs: Costs) -> float:
         """What it costs."""
         rounds = sum(costs.round(n) * rounds for n, rounds in enumerate(self.rounds_of))
-        return rounds + costs.catch_up * self.kept_all + costs.returning * self.returning
+        return rounds + costs.catch_up * self.kept_all
 
     @property
     def alpha(self) -> float | None:
@@ -76,10 +75,10 @@ class Profile:
     def run(self, k: int) -> Expected:
         """Rounds of at most k proposals: which begin where, with what probability."""
         n = len(self.proposed)
-        begins, behind = np.zeros(n + 1), np.zeros(n + 1)  # a round; behind one without proposals
+        begins = np.zeros(n + 1)  # a round
         begins[0] = 1.0
         rounds_of, tested, accepted = np.zeros(k + 1), np.zeros(k), np.zeros(k)
-        kept_all = returning = 0.0
+        kept_all = 0.0
         for t in range(n):
             share = float(begins[t])
             m = min(k, self.proposed[t], n - t - 1)  # the target's own token takes a place
@@ -89,9 +88,6 @@ class Profile:
             accepted[:m] += share * survival[1:]
             if m:
                 kept_all += share * float(survival[-1])
-                returning += float(behind[t])
-            else:
-                behind[t + 1] += share
             # j accepted, and one token more: the next round begins behind them.
             begins[t + 1 : t + m + 1] += share * (survival[:-1] - survival[1:])
             begins[t + m + 1] += share * survival[-1]
@@ -99,7 +95,6 @@ class Profile:
             n,
             tuple(rounds_of.tolist()),
             kept_all,
-            returning,
             tuple(tested.tolist()),
             tuple(accepted.tolist()),
         )

@@ -18,13 +18,15 @@ from tinyllm.speculative.drafters import Draft, Drafter, ModelDrafter, Proposal,
 
 Clock = Callable[[], float]
 
+PATIENCE = 6  # rounds in which a drafter may have nothing, one after the other
+
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
     """One round of k proposals. Seconds."""
 
     k: int
-    answered: bool  # all proposals are the drafter's; else it had fewer
+    answered: bool  # all proposals are the drafter's; else it had fewer, or none (k is 0)
     kept_all: bool
     drafting: float  # the proposals
     verifying: float  # the target's call
@@ -72,19 +74,30 @@ class Rehearsal:
         self._draft = _TimedDraft(self._decoder.draft, self._run.vocab_size, self._clock)
         self._decoder.draft = self._draft
 
-    def round(self, k: int) -> RoundTime:
-        """A round of k proposals; a new run is begun when there is no more room."""
+    def rounds(self, k: int) -> list[RoundTime]:
+        """A round of k proposals behind those in which the drafter has none, as in a real run.
+
+        Where it has had none for PATIENCE rounds they are made up.
+        """
+        times: list[RoundTime] = []
+        while not times or not times[-1].k:
+            times.append(self.round(k, filled=len(times) == PATIENCE))
+        return times
+
+    def round(self, k: int, filled: bool = True) -> RoundTime:
+        """A round of k proposals, or of none where the drafter has none and they are not filled up;
+        a new run is begun when there is no more room."""
         if not self._room(k + 1):
             self.begin()
             self._decoder.round(k)
         draft, target, clock = self._draft, self._target, self._clock
-        draft.answered = True
+        draft.answered, draft.filled = True, filled
         draft.drafting = draft.feeding = draft.padding = target.seconds = 0.0
         start = clock()
         event = self._decoder.round(k)
         total = clock() - start - draft.padding
         return RoundTime(
-            k=k,
+            k=len(event.proposed),
             answered=draft.answered,
             kept_all=event.accepted == k,
             drafting=draft.drafting,
@@ -155,7 +168,7 @@ class _TimedModel(Transformer):
 
 
 class _TimedDraft:
-    """A draft whose seconds are added up, and who always proposes k tokens.
+    """A draft whose seconds are added up, and who proposes k tokens or none.
 
     Where the draft has fewer, token 0 fills up: the target's call must be as long as is timed.
     """
@@ -165,17 +178,19 @@ class _TimedDraft:
         self.observe = getattr(draft, "observe", None)
         self._certain = certain(0, vocab_size)
         self._clock = clock
-        self.answered = True
+        self.answered = self.filled = True
         self.drafting = self.feeding = self.padding = 0.0
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
-        """k tokens."""
+        """k tokens, or none."""
         start = self._clock()
         proposal = self._draft.propose(sequence, k, sampler)
         end = self._clock()
         self.drafting += end - start
         missing = k - len(proposal.tokens)
         self.answered = not missing
+        if not (proposal.tokens or self.filled):
+            return proposal
         proposal = Proposal(proposal.tokens + [0] * missing, proposal.q + [self._certain] * missing)
         self.padding += self._clock() - end
         return proposal

@@ -5,9 +5,10 @@ are timed as they come in a run: among sampling, verdicts and the other model's 
 processor's caches as these leave them. Reads a clock, which the loop itself does not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
+from operator import attrgetter
 from statistics import median
 from time import perf_counter
 
@@ -19,13 +20,13 @@ from tinyllm.speculative.drafters import Drafter, RunShape
 from tinyllm.speculative.rehearsal import Clock, Rehearsal, RoundTime
 
 KS = tuple(range(1, 9))
-TURNS = 10  # through plain tokens and every k
-# Of a kind one after the other. The first find the processor's caches full of others' data and are
-# left: a plain run is up to its pace after some eight tokens, as the rounds are that follow others.
+TURNS = 6  # through plain tokens and every k
+# Of a kind one after the other. The first find the processor's caches full of the other kind's
+# weights and are left: both are up to their pace after some eight.
 PLAIN, COLD = 16, 8
-ROUNDS = 3
-# Plain steps before a returning round. AutoK pauses for 4 to 64; what a draft must read grows with
-# them, far slower than they do.
+ROUNDS = 2  # of each k
+# Plain steps before a returning round. AutoK pauses for 4 and more; what a draft must read grows
+# with them, far slower than they do.
 PAUSE = 8
 TOKENS = 96  # behind the prompt, before a run begins again
 
@@ -36,8 +37,8 @@ class Turn:
 
     step: float  # seconds of a plain token, the median
     step_call: float  # the target's share of them
-    rounds: tuple[RoundTime, ...]
-    returning: RoundTime  # behind plain steps
+    rounds: tuple[RoundTime, ...]  # those in which the drafter had nothing among them
+    returning: RoundTime  # behind a pause
 
     def in_steps(self) -> tuple[RoundTime, ...]:
         """The rounds in steps."""
@@ -48,10 +49,18 @@ class Turn:
         )
 
     @property
-    def extra(self) -> float:
-        """What the returning round took more than the others of its k, in steps."""
-        alike = [time.seconds for time in self.rounds if time.k == self.returning.k]
-        return (self.returning.seconds - median(alike)) / self.step
+    def reading(self) -> float:
+        """What the returning round fed the draft more than the others of its k, in steps."""
+        return self._more(attrgetter("feeding"))
+
+    @property
+    def cold(self) -> float:
+        """What it took more in all else."""
+        return self._more(attrgetter("seconds")) - self.reading
+
+    def _more(self, seconds: Callable[[RoundTime], float]) -> float:
+        alike = [seconds(time) for time in self.rounds if time.k == self.returning.k]
+        return (seconds(self.returning) - median(alike)) / self.step
 
 
 def calibrate(
@@ -95,7 +104,9 @@ def timed_turns(
     rehearsal.begin()
     for _ in range(turns):
         plain = [rehearsal.plain_token() for _ in range(PLAIN)][COLD:]
-        bursts = [[rehearsal.round(k) for _ in range(ROUNDS)][1:] for k in ks]
+        for _ in range(COLD):
+            rehearsal.round(ks[0])
+        bursts = [rehearsal.rounds(k) for k in ks for _ in range(ROUNDS)]
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
         returning = rehearsal.returning_round(PAUSE, ks[len(ks) // 2])
@@ -104,7 +115,8 @@ def timed_turns(
 
 def costs_of(turns: Sequence[Turn]) -> Costs:
     """Medians by k; through what grows with k a straight line is laid."""
-    times = list(chain.from_iterable(turn.in_steps() for turn in turns))
+    every = list(chain.from_iterable(turn.in_steps() for turn in turns))
+    times = [time for time in every if time.k]
     by_k: dict[int, list[RoundTime]] = {}
     for time in times:
         by_k.setdefault(time.k, []).append(time)
@@ -117,14 +129,18 @@ def costs_of(turns: Sequence[Turn]) -> Costs:
         kept: median([time.feeding for time in times if time.kept_all == kept] or [0.0])
         for kept in (False, True)
     }
+    asking = start + feeding[False]
+    silent = median([time.seconds - 1 - asking for time in every if not time.k] or [0.0])
     return Costs(
         c=c,
         verification={1: median(turn.step_call for turn in turns)} | verifying,
-        asking=start + feeding[False],
+        asking=asking,
         per_round=per_round,
         per_proposal=per_proposal,
         catch_up=max(0.0, feeding[True] - feeding[False]),
-        returning=max(0.0, median(turn.extra for turn in turns)),
+        cold=max(0.0, median(turn.cold for turn in turns)),
+        reading=max(0.0, median(turn.reading for turn in turns)),
+        silent=max(0.0, silent),
     )
 
 

@@ -106,7 +106,7 @@ class TreeDecoder(SpeculativeDecoder):
             place += beside
             tokens += [one.token for one in beside]
             parents += [depth] * len(beside)
-        p = self._sampling.distribution(self._call(tokens, len(tokens), Tree.of(parents)))
+        p = self._sampling.distribution(self._call(tokens, tree=Tree.of(parents)))
         peak = self.cache.length
 
         branch, made, tested = [0], [], 0  # rows of the call, and the tokens they stand for
@@ -129,8 +129,7 @@ class TreeDecoder(SpeculativeDecoder):
         if closing != "stopped":
             made.append(self._sampler.draw(law))
         self.sequence += made
-        if self._observe is not None:
-            self._show(branch[-1])
+        self._show(branch[-1])
         # A stop token is the sequence's last, which the cache does not hold yet.
         self.cache.keep(start, branch[:-1] if closing == "stopped" else branch)
         return Round(

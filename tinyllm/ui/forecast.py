@@ -159,8 +159,8 @@ FORMULA = (
 
 
 def formula(record: ForecastRecord, rows: Sequence[ForecastRow]) -> tuple[str, ...]:
-    """The forecast of the best k with its numbers, but for prefill, returning rounds and a text's
-    last ones."""
+    """The forecast of the best k with its numbers, but for prefill, rounds without proposals and
+    a text's last ones."""
     top = best(rows)
     if top is None:
         return (FORMULA,)
@@ -186,5 +186,5 @@ def cost_rows(costs: Costs) -> list[tuple[str, str, str]]:
         ("r", f"{costs.per_round:.3f}", _("judging a round, beside the calls")),
         ("s", f"{costs.per_proposal:.3f}", _("judging one proposal more")),
         ("u", f"{costs.catch_up:.3f}", _("feeding the draft a last proposal that was kept")),
-        ("v", f"{costs.returning:.3f}", _("proposals behind rounds without any, more than others")),
+        ("v", f"{costs.silent:.3f}", _("a round without proposals, more than a plain step and a")),
     ]

@@ -28,8 +28,8 @@ class ModelDrafter:
 class ModelDraft:
     """The draft model in one run.
 
-    Between rounds its cache holds the whole committed sequence but the last token, exactly as
-    the target's does, whatever was accepted.
+    After commit() its cache holds the whole committed sequence but the last token, exactly as the
+    target's does between rounds, whatever was accepted.
     """
 
     def __init__(self, model: Transformer, kv_dtype: str | None, run: RunShape) -> None:
@@ -55,8 +55,8 @@ class ModelDraft:
     def commit(self, sequence: Sequence[int]) -> None:
         """Drop rejected tokens; feed what was committed and not yet fed.
 
-        That is the prompt at first. After full acceptance it is the last proposed token, which was
-        drawn and never fed: without it the cache would lack a position and acceptance would
+        At first that is all there is. After full acceptance it is the last proposed token, which
+        was drawn and never fed: without it the cache would lack a position and acceptance would
         collapse. After a round that another drafter served it is all that the round emitted.
         """
         wanted = sequence[: min(len(sequence) - 1, self.cache.capacity)]

@@ -30,8 +30,10 @@ class NGramDrafter:
 
 
 class NGramDraft:
-    """The text of one run as a string with a character for each token: Python's search finds an
-    n-gram in it faster than any index of them is kept."""
+    """The text of one run as a string with a character for each token.
+
+    Python's search in a few thousand characters takes less time than keeping an index of n-grams.
+    """
 
     def __init__(self, longest: int, shortest: int, run: RunShape) -> None:
         self._longest = longest
@@ -50,6 +52,7 @@ class NGramDraft:
         Where the copied stretch reaches the end of the sequence it goes on with its own copy,
         so a run of spaces or a repeated line is proposed whole.
         """
+        self._text += "".join(map(chr, sequence[len(self._text) :]))
         place = self._place()
         if place is None:
             return Proposal([], [])
@@ -58,8 +61,7 @@ class NGramDraft:
         return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
 
     def commit(self, sequence: Sequence[int]) -> None:
-        """Read what is new."""
-        self._text += "".join(map(chr, sequence[len(self._text) :]))
+        """Nothing to do: what is new is read when a proposal is asked for."""
 
     def _place(self) -> int | None:
         """Where the token stands that followed the longest suffix before."""

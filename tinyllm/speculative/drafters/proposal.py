@@ -58,8 +58,8 @@ class Draft(Protocol):
         """At most k tokens to follow the committed sequence; none is allowed."""
 
     def commit(self, sequence: Sequence[int]) -> None:
-        """Learn what was decided: the committed sequence, some tokens longer. Before the first
-        proposal that is the prompt, so that a draft which is never asked reads nothing."""
+        """Learn what was decided: the committed sequence, some tokens longer. It comes before the
+        first proposal, with all there is by then: a draft that is never asked reads nothing."""
 
 
 class Drafter(Protocol):
