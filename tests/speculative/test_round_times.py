@@ -112,7 +112,11 @@ def test_a_drafter_is_timed_as_it_speaks_and_made_to_speak_when_it_does_not(tick
     first = [time.k for time in rehearsal.rounds(1)]
     assert first == [0] * PATIENCE + [1], "nothing can repeat itself yet"
     later = [[time.k for time in rehearsal.rounds(1)] for _ in range(60)]
-    assert {tuple(ks) for ks in later} == {(0,) * n + (1,) for n in range(PATIENCE + 1)}
+    assert all(ks == [0] * (len(ks) - 1) + [1] for ks in later)
+    lengths = {len(ks) - 1 for ks in later}
+    assert 0 in lengths
+    assert lengths & set(range(1, PATIENCE))
+    assert max(lengths) <= PATIENCE
 
 
 def test_a_draft_that_returns_reads_what_plain_steps_made(ticks):
@@ -128,17 +132,7 @@ def test_a_calibration_on_the_real_clock(target, draft):
     assert isinstance(costs, Costs)
     assert costs.longest == 8
     assert all(cost > 0 for cost in costs.verification.values())
-    assert (
-        min(
-            costs.c,
-            costs.per_round,
-            costs.per_proposal,
-            costs.catch_up,
-            costs.cold,
-            costs.reading,
-            costs.silent,
-        )
-        >= 0
-    )
+    others = (costs.asking, costs.per_round, costs.per_proposal, costs.catch_up)
+    assert min(costs.c, *others, costs.cold, costs.reading, costs.silent) >= 0
     with pytest.raises(ContextOverflowError):
         calibrate(target, draft, "x" * 510)

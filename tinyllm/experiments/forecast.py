@@ -79,7 +79,8 @@ def watch(
     ks: Sequence[K] = WATCHED,
     clock: Clock = perf_counter,
 ) -> Iterator[Calibration | Foreseen | Measured]:
-    """A prompt at a time: its plain text, costs behind it, the profile along it, every k.
+    """A prompt at a time: its plain text, costs behind it, the profile along it, every k beside
+    plain decoding.
 
     So all that is compared is taken in turn, and a machine that slows down slows all of it. Of
     `config` tokens, sampling, seed and KV dtype count.
@@ -89,8 +90,8 @@ def watch(
         seed = (config.seed + repeat) % (int(RANGES["seed"][1]) + 1)
         settings = config.with_(seed=seed).run_settings
         for prompt in prompts or validation_prompts():
-            plain = list(timed(partial(generate, target, prompt, **settings), clock))
-            seconds = sum(waited for _, waited in plain)
+            plainly = partial(generate, target, prompt, **settings)
+            plain = list(timed(plainly, clock))
             calibration = _calibrated(target, drafter, prompt, settings, plain[0][1], clock)
             record.take(calibration)
             yield calibration
@@ -98,6 +99,7 @@ def watch(
             for k in ks:
                 costs = record.costs if k == AUTO else None
                 begin = partial(speculate, target, drafter, prompt, k=k, costs=costs, **settings)
+                seconds = sum(waited for _, waited in timed(plainly, clock))
                 rounds = list(timed(begin, clock))
                 counters = Counters.of(event for event, _ in rounds)
                 yield Measured(k, seconds, sum(waited for _, waited in rounds), counters)
