@@ -66,9 +66,12 @@ def test_nothing_yet() -> None:
 
 
 def test_every_cost_is_told() -> None:
-    costs = Costs(0.11, {1: 0.9, 2: 1.2}, 0.02, 0.03, 0.04, 0.05, 0.06)
+    costs = Costs(
+        0.11, {1: 0.9, 2: 1.2}, 0.02, 0.03, 0.04, 0.05, cold=0.06, reading=0.07, silent=0.08
+    )
     told = [value for _, value, _ in forecast.cost_rows(costs)]
-    assert told == ["1: 0.90, 2: 1.20", "0.110", "0.020", "0.030", "0.040", "0.050", "0.060"]
+    own = ["0.110", "0.020", "0.030", "0.040", "0.050", "0.080", "0.060", "0.070"]
+    assert told == ["1: 0.90, 2: 1.20", *own]
 
 
 def test_a_plan_and_where_its_batch_ends_the_win() -> None:
