@@ -34,7 +34,7 @@ class Foreseen:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One prompt decoded at one k, and plainly just before."""
+    """One prompt decoded at one k, and plainly before."""
 
     k: K
     plain: float  # seconds

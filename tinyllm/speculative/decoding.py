@@ -68,7 +68,7 @@ class SpeculativeDecoder:
             raise SettingError(f"the drafter must be a model or have a start(), unlike {drafter!r}")
         run = replace(run, target=target, cache=self.cache)
         self.draft = drafter.start(run)
-        self._target = target
+        self.target = target
         self._vocab_size = run.vocab_size
         self._sampling = run.sampling
         self._stops = stops
@@ -93,7 +93,7 @@ class SpeculativeDecoder:
         """Be ready for proposals: target and draft have read all that comes before them."""
         unread = self.sequence[self.cache.length : -1]  # the prompt, before the first call
         if unread:
-            self._target.forward(unread, self.cache, rows=0)
+            self.target.forward(unread, self.cache, rows=0)
         if self._behind:
             self.draft.commit(self.sequence)
             self._behind = False
@@ -148,9 +148,9 @@ class SpeculativeDecoder:
     def _call(self, tokens: list[int], rows: int | None = None, tree: Tree | None = None) -> Array:
         """The target's logits; its hidden states are kept where the draft reads them."""
         if self._observe is None:
-            return self._target.forward(tokens, self.cache, rows, tree=tree)
+            return self.target.forward(tokens, self.cache, rows, tree=tree)
         self._hidden: list[Array] = []
-        return self._target.forward(tokens, self.cache, rows, self._hidden, tree)
+        return self.target.forward(tokens, self.cache, rows, self._hidden, tree)
 
     def _show(self, row: int) -> None:
         """Show the draft the state that the sequence's last token was drawn from, a row of the

@@ -23,10 +23,10 @@ PATIENCE = 6  # rounds in which a drafter may have nothing, one after the other
 
 @dataclass(frozen=True, slots=True)
 class RoundTime:
-    """One round of k proposals. Seconds."""
+    """One round of k proposals, or of none: then all is `rest`. Seconds."""
 
     k: int
-    answered: bool  # all proposals are the drafter's; else it had fewer, or none (k is 0)
+    answered: bool  # all proposals are the drafter's; else it had fewer
     kept_all: bool
     drafting: float  # the proposals
     verifying: float  # the target's call
@@ -75,29 +75,42 @@ class Rehearsal:
         self._decoder.draft = self._draft
 
     def rounds(self, k: int) -> list[RoundTime]:
-        """A round of k proposals behind those in which the drafter has none, as in a real run.
-
-        Where it has had none for PATIENCE rounds they are made up.
-        """
+        """A round of k proposals behind those in which the drafter has none, as in a real run, but
+        no more than PATIENCE."""
         times: list[RoundTime] = []
-        while not times or not times[-1].k:
-            times.append(self.round(k, filled=len(times) == PATIENCE))
-        return times
+        for _ in range(PATIENCE):
+            silent = self._silent_round(k)
+            if silent is None:
+                break
+            times.append(silent)
+        return [*times, self.round(k)]
 
-    def round(self, k: int, filled: bool = True) -> RoundTime:
-        """A round of k proposals, or of none where the drafter has none and they are not filled up;
-        a new run is begun when there is no more room."""
+    def _silent_round(self, k: int) -> RoundTime | None:
+        """A round in which the drafter has nothing, timed whole: next to a short step a clock
+        around every part shows. None where it has proposals."""
+        if not self._room(k + 1):
+            self.begin()
+        decoder = self._decoder
+        decoder.draft, decoder.target = self._draft.draft, self._target.model
+        start = self._clock()
+        event = decoder.round(k)
+        seconds = self._clock() - start
+        decoder.draft, decoder.target = self._draft, self._target
+        return None if event.proposed else RoundTime(0, False, False, 0.0, 0.0, 0.0, seconds)
+
+    def round(self, k: int) -> RoundTime:
+        """A round of k proposals; a new run is begun when there is no more room."""
         if not self._room(k + 1):
             self.begin()
             self._decoder.round(k)
         draft, target, clock = self._draft, self._target, self._clock
-        draft.answered, draft.filled = True, filled
+        draft.answered = True
         draft.drafting = draft.feeding = draft.padding = target.seconds = 0.0
         start = clock()
         event = self._decoder.round(k)
         total = clock() - start - draft.padding
         return RoundTime(
-            k=len(event.proposed),
+            k=k,
             answered=draft.answered,
             kept_all=event.accepted == k,
             drafting=draft.drafting,
@@ -149,6 +162,7 @@ class _TimedModel(Transformer):
 
     def __init__(self, model: Transformer, clock: Clock) -> None:
         self.__dict__.update(vars(model))
+        self.model = model
         self.seconds = 0.0
         self._clock = clock
 
@@ -168,29 +182,27 @@ class _TimedModel(Transformer):
 
 
 class _TimedDraft:
-    """A draft whose seconds are added up, and who proposes k tokens or none.
+    """A draft whose seconds are added up, and who always proposes k tokens.
 
     Where the draft has fewer, token 0 fills up: the target's call must be as long as is timed.
     """
 
     def __init__(self, draft: Draft, vocab_size: int, clock: Clock) -> None:
-        self._draft = draft
+        self.draft = draft
         self.observe = getattr(draft, "observe", None)
         self._certain = certain(0, vocab_size)
         self._clock = clock
-        self.answered = self.filled = True
+        self.answered = True
         self.drafting = self.feeding = self.padding = 0.0
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
-        """k tokens, or none."""
+        """k tokens."""
         start = self._clock()
-        proposal = self._draft.propose(sequence, k, sampler)
+        proposal = self.draft.propose(sequence, k, sampler)
         end = self._clock()
         self.drafting += end - start
         missing = k - len(proposal.tokens)
         self.answered = not missing
-        if not (proposal.tokens or self.filled):
-            return proposal
         proposal = Proposal(proposal.tokens + [0] * missing, proposal.q + [self._certain] * missing)
         self.padding += self._clock() - end
         return proposal
@@ -198,5 +210,5 @@ class _TimedDraft:
     def commit(self, sequence: Sequence[int]) -> None:
         """Timed too."""
         start = self._clock()
-        self._draft.commit(sequence)
+        self.draft.commit(sequence)
         self.feeding += self._clock() - start

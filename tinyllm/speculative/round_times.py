@@ -24,7 +24,7 @@ TURNS = 6  # through plain tokens and every k
 # Of a kind one after the other. The first find the processor's caches full of the other kind's
 # weights and are left: both are up to their pace after some eight.
 PLAIN, COLD = 16, 8
-ROUNDS = 2  # of each k
+ROUNDS = 2  # of each k, behind one that is left
 # Plain steps before a returning round. AutoK pauses for 4 and more; what a draft must read grows
 # with them, far slower than they do.
 PAUSE = 8
@@ -106,11 +106,15 @@ def timed_turns(
         plain = [rehearsal.plain_token() for _ in range(PLAIN)][COLD:]
         for _ in range(COLD):
             rehearsal.round(ks[0])
-        bursts = [rehearsal.rounds(k) for k in ks for _ in range(ROUNDS)]
+        times: list[RoundTime] = []
+        for k in ks:
+            rehearsal.round(k)
+            for _ in range(ROUNDS):
+                times += rehearsal.rounds(k)
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
         returning = rehearsal.returning_round(PAUSE, ks[len(ks) // 2])
-        yield Turn(step, call / step, tuple(chain.from_iterable(bursts)), returning)
+        yield Turn(step, call / step, tuple(times), returning)
 
 
 def costs_of(turns: Sequence[Turn]) -> Costs:
