@@ -83,7 +83,8 @@ def watch(
 
     So all that is compared is taken in turn, and a machine that slows down slows all of it; but
     plain runs follow each other, and so do speculative ones. Large weights have a second copy for
-    calls of few tokens, and some twenty calls go by until the caches hold the other one. Of
+    calls of few tokens, and some twenty calls go by until the caches hold the other one. Whoever
+    takes the events does so between them, which would spoil the caches too. Of
     `config` tokens, sampling, seed and KV dtype count.
     """
     record = ForecastRecord()
@@ -102,12 +103,14 @@ def watch(
             warm_up: dict[str, Any] = {**settings, "k": KS[len(KS) // 2]}
             for _ in speculate(target, drafter, prompt, **warm_up):
                 pass
+            measured = []
             for k in ks:
                 costs = record.costs if k == AUTO else None
                 begin = partial(speculate, target, drafter, prompt, k=k, costs=costs, **settings)
                 rounds = list(timed(begin, clock))
                 counters = Counters.of(event for event, _ in rounds)
-                yield Measured(k, seconds, sum(waited for _, waited in rounds), counters)
+                measured.append(Measured(k, seconds, sum(one[1] for one in rounds), counters))
+            yield from measured
 
 
 def rows(
