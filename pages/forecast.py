@@ -114,7 +114,8 @@ layout.below(
         "drafter is right comes from the target's own texts: given that a token came out, it came "
         "by acceptance with probability min(1, q/p), so one pass along a text tells what any k "
         "would do. Of the speculative runs that are measured nothing enters the forecast. It also "
-        "counts the prompt's prefill, the shorter last rounds, v and b, which the formula leaves out."
+        "counts the prompt's prefill, the shorter last rounds, v and b: the formula leaves them "
+        "out."
     ),
     formula=forecast.formula(play.result, rows),
     code=(theory.forecast, Costs.round, Profile.run, AutoK),
