@@ -105,13 +105,13 @@ def test_it_follows_a_text_that_changes():
     assert max(gaps) >= 32
     assert lost <= LOSS * 200 + 1e-9
     asked = []
-    while made < 400:
+    while made < 1_000:
         steps = chooser.pause()
         made += steps or chooser.k + 1
         if not steps:
             asked.append(chooser.k)
             chooser.learn(chooser.k, chooser.k)
-    assert asked[-5:] == [8] * 5
+    assert min(asked[-60:]) == 8
 
 
 def test_what_loses_even_when_all_is_kept_is_never_tried():

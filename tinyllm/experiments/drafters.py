@@ -129,7 +129,7 @@ class ClockedDrafter:
 
     def __init__(self, drafter: Drafter) -> None:
         self.drafter = drafter
-        self.seconds = 0.0  # in propose and commit, all runs together; reading prompts left out
+        self.seconds = 0.0  # in propose and commit, all runs together; the first commit left out
         self._has_read = False
         self.draft: Draft | None = None  # the latest
         self.observe: Callable[..., None] | None = None
