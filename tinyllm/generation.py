@@ -12,7 +12,7 @@ from tinyllm.prompt import Prompt, Stop, prompt_tokens, stop_tokens
 from tinyllm.sampling import Distribution, RandomSampler, Sampler, Sampling
 
 
-@dataclass(slots=True)  # not frozen: that costs a hundredth of a small model's step
+@dataclass(slots=True)  # not frozen: that costs up to a hundredth of a short step
 class Token:
     """One new token."""
 

@@ -24,7 +24,7 @@ from tinyllm.tokenizer import checked_ids
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
-@dataclass(slots=True)  # not frozen: 11 fields would cost a fiftieth of a small model's step
+@dataclass(slots=True)  # not frozen: 11 fields cost up to a fiftieth of a short step
 class Round:
     """One round: one target call, and in the first round the prompt.
 
