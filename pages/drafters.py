@@ -64,7 +64,9 @@ layout.below(
     reading=_(
         "A drafter may be anything that proposes tokens and says with which probability. A small "
         "model has weights and a cache of its own. Prompt lookup copies what followed the same "
-        "characters earlier and is certain of it. Before a draft model it speaks only where at "
+        "characters earlier and is certain of it: what it proposes is kept where p draws just "
+        "that, so with the same seed the text is plain decoding's at every temperature. Before a "
+        "draft model it speaks only where at "
         "least {sure} characters are the same. Early exit reads the target's own first layers "
         "with its last norm and head, and needs no byte more: what those layers leave in the "
         "cache is what checking would put there. Trained heads read the state behind the target's "

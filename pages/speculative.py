@@ -78,7 +78,9 @@ layout.below(
     reading=_(
         "A round proposes k tokens x drawn from q. The target gives p at every place in one "
         "call; x is accepted with probability min(1, p(x)/q(x)), and a refused place is drawn "
-        "anew from max(0, p - q), normalised. What comes out has exactly the law p. If every "
+        "anew from max(0, p - q), normalised. What comes out has exactly the law p. Prompt lookup "
+        "is certain, q(x) = 1: a place is drawn from p, and the proposal is kept where it is just "
+        "that. If every "
         "proposal were accepted with the same probability α, independently, Eq. 1 would hold "
         "exactly; the measured points show how far that is from true."
     ),
@@ -88,6 +90,7 @@ layout.below(
     ),
     code=(
         verification.by_token,
+        verification.by_drawing,
         acceptance.acceptance_probability,
         acceptance.residual,
         SpeculativeDecoder.round,

@@ -9,6 +9,7 @@ from tinyllm.experiments.enumeration import largest_difference, law
 from tinyllm.generation import generate
 from tinyllm.sampling import Sampling
 from tinyllm.speculative import (
+    Costs,
     EarlyExitDrafter,
     FallbackDrafter,
     ModelDrafter,
@@ -37,28 +38,34 @@ def drafter_named(name, draft64):
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.5])
 @pytest.mark.parametrize(("top_k", "top_p"), FILTERS)
 def test_the_first_token_has_the_targets_law(target64, draft64, drafter, temperature, top_k, top_p):
-    """All V proposals, both verdicts on each, all V draws after a rejection, in closed form."""
+    """All V proposals, both verdicts on each, all V draws after a rejection, in closed form.
+
+    A certain proposal has no verdict: the first draw decides.
+    """
     for prompt in PROMPTS:
         logits = target64.forward(target64.tokenizer.encode(prompt), rows=1)[0]
         p = Sampling(temperature, top_k, top_p).distribution(logits)
         emitted = np.zeros(96)
 
         class LastDrawInClosedForm:
-            """Enumerates the proposal and the verdict; the draw that ends a round is left as
-            a distribution."""
+            """Enumerates the proposal and the verdict; the first other draw is left as a
+            distribution."""
 
             def __init__(self, proposal, verdict):
                 self.proposal, self.verdict, self.weight, self.left = proposal, verdict, 1.0, None
+                self.asked = False
 
             def draw(self, distribution):
-                if drafter == "draft" and self.left is None and self.proposal is not None:
+                if self.proposal is not None:
                     token, self.proposal = self.proposal, None
                     self.weight *= distribution[token]
                     return token
-                self.left = distribution
+                if self.left is None:
+                    self.left = distribution
                 return int(distribution.argmax())
 
             def accept(self, probability):
+                self.asked = True
                 self.weight *= probability if self.verdict else 1 - probability
                 return self.verdict
 
@@ -84,9 +91,9 @@ def test_the_first_token_has_the_targets_law(target64, draft64, drafter, tempera
                 )
             )
             assert len(event.proposed) == 1
-            if event.accepted:
+            if event.accepted and sampler.asked:
                 emitted[event.tokens[0]] += sampler.weight
-            else:
+            elif sampler.asked or verdict:  # once, where no verdict was asked for
                 emitted += sampler.weight * sampler.left
         assert np.abs(emitted - p).max() <= 1e-12
 
@@ -122,6 +129,24 @@ def test_three_tokens_have_the_joint_law_of_plain_decoding(
     assert abs(sum(expected.values()) - 1) < 1e-12
     assert len(expected) >= 8
     assert largest_difference(expected, emitted) <= 1e-12
+
+
+@pytest.mark.parametrize("verify", ["token", "block"])
+@pytest.mark.parametrize("k", [1, 3, 8, "auto"])
+def test_certain_proposals_leave_a_seeds_text_as_it_is(target64, prompts, k, verify):
+    costs = Costs(0.02, dict.fromkeys(range(1, 10), 1.0))
+    kept = 0
+    for seed, prompt in enumerate(prompts):
+        stop = "\n\n" if seed % 2 else ""
+        settings = {"temperature": 0.7, "seed": seed, "stop": stop, "top_p": 0.98}
+        lookup = NGramDrafter(shortest=1)
+        rounds = list(
+            speculate(target64, lookup, prompt, k=k, verify=verify, costs=costs, **settings)
+        )
+        plain = [token.id for token in generate(target64, prompt, **settings)]
+        assert [token for event in rounds for token in event.tokens] == plain
+        kept += sum(event.accepted for event in rounds)
+    assert kept > 20
 
 
 @pytest.mark.parametrize("drafter", DRAFTERS)

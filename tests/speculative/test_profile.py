@@ -62,13 +62,19 @@ def test_trained_models_too(target64, draft64, drafter, k):
     )
 
 
-@pytest.mark.parametrize("drafter", ["draft", "n-gram"])
-def test_at_temperature_0_the_run_itself_is_foretold(target64, draft64, prompts, drafter):
+@pytest.mark.parametrize(
+    ("drafter", "temperature"), [("draft", 0.0), ("n-gram", 0.0), ("n-gram", 0.7)]
+)
+def test_what_leaves_nothing_to_chance_is_foretold(
+    target64, draft64, prompts, drafter, temperature
+):
+    """At temperature 0, and with certain proposals: the same seed makes the text of the profile."""
     chosen = draft64 if drafter == "draft" else NGramDrafter()
-    text = [token.id for token in generate(target64, prompts[2])]
-    found = profile(target64, chosen, prompts[2], text, Sampling(0.0))
+    run = {"temperature": temperature, "seed": 5}
+    text = [token.id for token in generate(target64, prompts[2], **run)]
+    found = profile(target64, chosen, prompts[2], text, Sampling(temperature))
     for k in range(1, 9):
-        counters = Counters.of(speculate(target64, chosen, prompts[2], k=k))
+        counters = Counters.of(speculate(target64, chosen, prompts[2], k=k, **run))
         one = found.run(k)
         assert (one.tokens, one.rounds, one.proposed) == (96, counters.drafts, counters.proposed)
         assert one.tokens_per_call == counters.tokens_per_call

@@ -6,7 +6,7 @@ draft model's. A draft that is not asked reads nothing, neither the prompt nor w
 make, and catches up when it is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -18,7 +18,7 @@ from tinyllm.layers import Array
 from tinyllm.model import Transformer
 from tinyllm.sampling import Distribution, Sampler
 from tinyllm.speculative.drafters import Drafter, Proposal, RunShape
-from tinyllm.speculative.verification import rule_named
+from tinyllm.speculative.verification import all_certain, by_drawing, rule_named
 from tinyllm.tokenizer import checked_ids
 
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
@@ -99,17 +99,29 @@ class SpeculativeDecoder:
             self._behind = False
 
     def step(self) -> Round:
-        """A round without proposals, which the draft is not told of: what a token costs in
-        plain decoding, and no more."""
-        position = len(self.sequence)
-        p = self._sampling.distribution(self._call(self.sequence[self.cache.length :], 1)[0])
-        token = self._sampler.draw(p)
-        self.sequence.append(token)
-        self._show(0)
-        self._behind = True
-        return Round(
-            position, (), 0, 0, (token,), "bonus", p[None], self._nothing, position, position
+        """A round without proposals, which the draft is not told of."""
+        return next(self.steps(1))
+
+    def steps(self, n: int) -> Iterator[Round]:
+        """n such rounds, or fewer up to a stop token: what plain decoding costs, and no more."""
+        sequence, draw, distribution = (
+            self.sequence,
+            self._sampler.draw,
+            self._sampling.distribution,
         )
+        nothing, observed = self._nothing, self._observe is not None
+        self._behind = True
+        new = sequence[self.cache.length :]
+        for position in range(len(sequence), len(sequence) + n):
+            p = distribution(self._call(new, 1))  # (1, V)
+            token = draw(p[0])
+            sequence.append(token)
+            if observed:
+                self._show(0)
+            yield Round(position, (), 0, 0, (token,), "bonus", p, nothing, position, position)
+            if token in self._stops:
+                return
+            new = [token]
 
     def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
         """One target call on the proposals, and what it makes of them, behind catch_up().
@@ -119,14 +131,18 @@ class SpeculativeDecoder:
         position = len(self.sequence)
         logits = self._call([self.sequence[-1], *proposed])
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
-        verdict = self._judge(proposed, p, q, self._stops, self._sampler)
+        # At temperature 0 nothing is left to chance, and a draw costs more than a verdict.
+        drawing = self._sampling.temperature > 0 and all_certain(proposed, q)
+        judge = by_drawing if drawing else self._judge
+        verdict = judge(proposed, p, q, self._stops, self._sampler)
         tokens = proposed[: verdict.accepted]
         closing: Literal["corrected", "bonus", "stopped"]
-        if verdict.law is None:
+        last = verdict.last
+        if last is None:
             closing = "stopped"
         else:
             closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
-            tokens.append(self._sampler.draw(verdict.law))
+            tokens.append(last if isinstance(last, int) else self._sampler.draw(last))
         self.sequence += tokens
         self._show(verdict.accepted)
         # The call fed the last token and every proposal; what was rejected is forgotten.

@@ -69,19 +69,18 @@ def speculate(
 
     def rounds() -> Iterator[Round]:
         end = len(tokens) + max_new_tokens
-        plain = 0  # steps of a pause that are left
         while (room := end - len(decoder.sequence)) > 0:
-            if auto and not plain:
-                plain = auto.pause()
+            steps = auto.pause() if auto else 0
             # The target's own token takes one place of the room.
-            wanted = 0 if plain else min(auto.k if auto else k, room - 1)
-            event = decoder.round(wanted) if wanted else decoder.step()
-            if plain:
-                plain -= 1
-            elif auto and wanted:
-                auto.learn(len(event.proposed), event.accepted)
-            yield event
-            if event.tokens[-1] in stops:
+            wanted = 0 if steps else min(auto.k if auto else k, room - 1)
+            if wanted:
+                event = decoder.round(wanted)
+                if auto:
+                    auto.learn(len(event.proposed), event.accepted)
+                yield event
+            else:
+                yield from decoder.steps(min(steps or 1, room))
+            if decoder.sequence[-1] in stops:
                 return
 
     return rounds()

@@ -1,6 +1,6 @@
-"""How a block of proposals is judged: token by token, or as a whole.
+"""How proposals are judged: token by token, as a block, or by drawing where they are certain.
 
-Both leave the target's law as it is and ask a Sampler for every decision. The formulas are in
+All leave the target's law as it is and ask a Sampler for every decision. The formulas are in
 acceptance.py; the token that ends the round is drawn by the loop, from the law given here.
 """
 
@@ -23,7 +23,8 @@ class Verdict:
 
     accepted: int
     tested: int  # up to the first that was not kept
-    law: Distribution | None = field(compare=False)  # None: the last kept one ends the run
+    # The token itself where it is drawn already. None: the last kept one ends the run.
+    last: Distribution | int | None = field(compare=False)
 
 
 Rule = Callable[[Sequence[int], Distribution, Distribution, frozenset[int], Sampler], Verdict]
@@ -70,6 +71,33 @@ def by_block(
         return Verdict(n, n, p[-1])
     law = block_residual(p[accepted], q[accepted], reached[accepted])
     return Verdict(accepted, accepted + 1, law)
+
+
+def by_drawing(
+    proposed: Sequence[int],
+    p: Distribution,
+    q: Distribution,
+    stops: frozenset[int],
+    sampler: Sampler,
+) -> Verdict:
+    """As far as p itself draws what is proposed: for proposals that are certain, q(x) = 1.
+
+    Such a proposal is kept with probability p(x), as by the rules above, neither of which keeps
+    more then; what is drawn instead has the law of the residual. But the sampler is asked what
+    plain decoding asks it, so that the same seed makes the same text.
+    """
+    for i, token in enumerate(proposed):
+        drawn = sampler.draw(p[i])
+        if drawn != token:
+            return Verdict(i, i + 1, drawn)
+        if token in stops:
+            return Verdict(i + 1, i + 1, None)
+    return Verdict(len(proposed), len(proposed), p[-1])
+
+
+def all_certain(proposed: Sequence[int], q: Distribution) -> bool:
+    """Whether no proposal could have been another one."""
+    return all(q[i, token] == 1 for i, token in enumerate(proposed))
 
 
 RULES: dict[str, Rule] = {"token": by_token, "block": by_block}
