@@ -6,9 +6,9 @@ decoded speculatively, in turn with plain decoding, and the ideal in which check
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from statistics import median
+from statistics import mean
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -93,13 +93,13 @@ def watch(
         settings = config.with_(seed=seed).run_settings
         for prompt in prompts or validation_prompts():
             plainly = partial(generate, target, prompt, **settings)
-            plain = list(timed(plainly, clock))
-            again = [sum(waited for _, waited in timed(plainly, clock)) for _ in range(2)]
-            seconds = median([sum(waited for _, waited in plain), *again])
-            calibration = _calibrated(target, drafter, prompt, settings, plain[0][1], clock)
+            runs = [list(timed(plainly, clock)) for _ in range(3)]
+            text = [token.id for token, _ in runs[0]]
+            plain = sorted(([waited for _, waited in run] for run in runs), key=sum)[1]
+            calibration = _calibrated(target, drafter, prompt, settings, plain, clock)
             record.take(calibration)
             yield calibration
-            yield _foreseen(target, drafter, prompt, [token.id for token, _ in plain], settings)
+            yield _foreseen(target, drafter, prompt, text, settings)
             warm_up: dict[str, Any] = {**settings, "k": KS[len(KS) // 2]}
             for _ in speculate(target, drafter, prompt, **warm_up):
                 pass
@@ -109,7 +109,8 @@ def watch(
                 begin = partial(speculate, target, drafter, prompt, k=k, costs=costs, **settings)
                 rounds = list(timed(begin, clock))
                 counters = Counters.of(event for event, _ in rounds)
-                measured.append(Measured(k, seconds, sum(one[1] for one in rounds), counters))
+                seconds = sum(waited for _, waited in rounds)
+                measured.append(Measured(k, sum(plain), seconds, counters))
             yield from measured
 
 
@@ -134,21 +135,26 @@ def _calibrated(
     drafter: Drafter | Transformer,
     prompt: str,
     settings: dict[str, Any],
-    first: float,
+    plain: Sequence[float],
     clock: Clock,
 ) -> Calibration:
-    """A few rounds of each k behind a prompt; `first` seconds brought plain decoding's first."""
+    """A few rounds of each k behind a prompt; `plain` seconds took the tokens of its plain text.
+
+    A step is a token of that text but the first, which takes the prefill: rounds are timed in all
+    its length, and the few plain tokens between them are not.
+    """
     sampling = _sampling(settings)
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
     turns = timed_turns(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
-    done = tuple(turns)
+    first, *steps = plain
+    done = tuple(replace(turn, step=mean(steps)) if steps else turn for turn in turns)
     tokens = prompt_tokens(prompt, target, settings["max_new_tokens"])
     capacity = len(tokens) + settings["max_new_tokens"]
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     begin = clock()
     Rehearsal(target, drafter, tokens, run, seed, clock).begin()  # both read the prompt
     start = clock() - begin
-    step = median(turn.step for turn in done)
+    step = done[0].step
     return Calibration(done, first / step, start / step)
 
 
