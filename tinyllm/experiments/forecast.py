@@ -120,7 +120,7 @@ def rows(
     drafter_name: str,
     config: RunConfig = SETTINGS,
     prompts: Sequence[str] | None = None,
-    repeats: int = 2 * REPEATS,  # nobody waits for a page, and texts differ by a fifth in speed
+    repeats: int = 4 * REPEATS,  # nobody waits for a page, and texts differ by a quarter in speed
     clock: Clock = perf_counter,
 ) -> list[ForecastRow]:
     """The finished rows of a pair."""
