@@ -65,7 +65,7 @@ layout.below(
         "A drafter may be anything that proposes tokens and says with which probability. A small "
         "model has weights and a cache of its own. Prompt lookup copies what followed the same "
         "characters earlier and is certain of it: what it proposes is kept where p draws just "
-        "that, so with the same seed the text is plain decoding's at every temperature. Before a "
+        "that, so that the same seed makes plain decoding's text at any temperature. Before a "
         "draft model it speaks only where at "
         "least {sure} characters are the same. Early exit reads the target's own first layers "
         "with its last norm and head, and needs no byte more: what those layers leave in the "

@@ -44,6 +44,17 @@ def test_at_temperature_0_the_forecast_is_the_measurement(target, draft, ticks, 
     assert rows[-1].speedup.median >= 0.97
 
 
+@pytest.mark.parametrize("tokens", [8, 96, 384])
+def test_steps_that_grow_with_the_text_are_measured_where_rounds_are(target, monkeypatch, tokens):
+    """A step is an eighth dearer a hundred tokens later, as on the shipped target."""
+    ticks = model_clock(monkeypatch, lambda _: STEP, WIDER, longer=STEP / 800)
+    config, prompts = RunConfig(temperature=0.0, tokens=tokens), validation_prompts()[:3]
+    rows, record = recorded(target, NGramDrafter(), config, ticks, 1, prompts)
+    assert [row.ratio for row in rows[:-1]] == pytest.approx([1.0] * len(KS), abs=0.05)
+    costs = record.costs
+    assert costs.verification[2] - costs.verification[1] == pytest.approx(WIDER / STEP, rel=0.2)
+
+
 def test_with_temperature_it_is_as_near_as_texts_differ(target, draft, ticks):
     rows, _ = recorded(target, draft, RunConfig(temperature=0.7), ticks, repeats=2)
     for row in rows[:-1]:

@@ -2,7 +2,8 @@
 
 Beside it, from uniform numbers of their own, draws from the target directly (what sampling noise
 looks like) and the drafter's proposals taken as they are (what a changed law looks like). The
-rule is the engine's; here it is asked about a whole array of proposals at once.
+rule is the engine's, asked about a whole array of proposals at once; the loop draws instead where
+a proposal is certain, with the same law.
 """
 
 from collections.abc import Iterator, Sequence

@@ -33,7 +33,7 @@ from tinyllm.speculative import AUTO, Counters, Drafter, speculate
 from tinyllm.speculative.drafters import RunShape, draft_of
 from tinyllm.speculative.profile import profile
 from tinyllm.speculative.rehearsal import Clock, Rehearsal
-from tinyllm.speculative.round_times import timed_turns
+from tinyllm.speculative.round_times import TOKENS, timed_turns
 
 REPEATS = 3  # times through the prompts
 TURNS = 1  # through all k behind each prompt, for the costs
@@ -93,10 +93,11 @@ def watch(
         settings = config.with_(seed=seed).run_settings
         for prompt in prompts or validation_prompts():
             plainly = partial(generate, target, prompt, **settings)
-            runs = [list(timed(plainly, clock)) for _ in range(3)]
-            text = [token.id for token, _ in runs[0]]
-            plain = sorted(([waited for _, waited in run] for run in runs), key=sum)[1]
-            calibration = _calibrated(target, drafter, prompt, settings, plain, clock)
+            # The same text three times, by its seed; the run of the middle sum counts.
+            runs = [[(one.id, waited) for one, waited in timed(plainly, clock)] for _ in range(3)]
+            text = [token for token, _ in runs[0]]
+            waits = sorted(([waited for _, waited in run] for run in runs), key=sum)[1]
+            calibration = _calibrated(target, drafter, prompt, text, waits, settings, clock)
             record.take(calibration)
             yield calibration
             yield _foreseen(target, drafter, prompt, text, settings)
@@ -110,7 +111,7 @@ def watch(
                 rounds = list(timed(begin, clock))
                 counters = Counters.of(event for event, _ in rounds)
                 seconds = sum(waited for _, waited in rounds)
-                measured.append(Measured(k, sum(plain), seconds, counters))
+                measured.append(Measured(k, sum(waits), seconds, counters))
             yield from measured
 
 
@@ -134,27 +135,31 @@ def _calibrated(
     target: Transformer,
     drafter: Drafter | Transformer,
     prompt: str,
+    text: Sequence[int],
+    waits: Sequence[float],
     settings: dict[str, Any],
-    plain: Sequence[float],
     clock: Clock,
 ) -> Calibration:
-    """A few rounds of each k behind a prompt; `plain` seconds took the tokens of its plain text.
+    """A few rounds of each k amid the plain text of a prompt, whose tokens took `waits` seconds.
 
-    A step is a token of that text but the first, which takes the prefill: rounds are timed in all
-    its length, and the few plain tokens between them are not.
+    A step is the mean of these tokens but the first, which takes the prefill. A turn's own plain
+    tokens are too few for that, and all stand at the beginning, where attention costs less.
     """
     sampling = _sampling(settings)
     seed, kv_dtype = settings["seed"], settings["kv_dtype"]
-    turns = timed_turns(target, drafter, prompt, sampling, TURNS, seed, kv_dtype, clock=clock)
-    first, *steps = plain
-    done = tuple(replace(turn, step=mean(steps)) if steps else turn for turn in turns)
     tokens = prompt_tokens(prompt, target, settings["max_new_tokens"])
+    before = tokens + list(text[: max(0, len(text) - TOKENS) // 2])  # rounds go over TOKENS tokens
+    turns = timed_turns(target, drafter, before, sampling, TURNS, seed, kv_dtype, clock=clock)
+    first, *steps = waits
+    step = mean(steps)
+    done = tuple(
+        replace(turn, step=step, step_call=turn.step_call * turn.step / step) for turn in turns
+    )
     capacity = len(tokens) + settings["max_new_tokens"]
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     begin = clock()
     Rehearsal(target, drafter, tokens, run, seed, clock).begin()  # both read the prompt
     start = clock() - begin
-    step = done[0].step
     return Calibration(done, first / step, start / step)
 
 

@@ -36,7 +36,7 @@ class Round:
     position: int  # of its first token in the sequence, prompt included
     proposed: tuple[int, ...]
     accepted: int  # emitted proposals; what follows a rejection or a stop does not count
-    tested: int  # proposals on which the acceptance rule was asked
+    tested: int  # proposals that were judged: the accepted ones, and one that was not
     tokens: tuple[int, ...]
     closing: Literal["corrected", "bonus", "stopped"]
     p: Distribution = field(compare=False)  # (len(proposed) + 1, V), the target's
@@ -103,25 +103,18 @@ class SpeculativeDecoder:
         return next(self.steps(1))
 
     def steps(self, n: int) -> Iterator[Round]:
-        """n such rounds, or fewer up to a stop token: what plain decoding costs, and no more."""
-        sequence, draw, distribution = (
-            self.sequence,
-            self._sampler.draw,
-            self._sampling.distribution,
-        )
-        nothing, observed = self._nothing, self._observe is not None
-        self._behind = True
-        new = sequence[self.cache.length :]
-        for position in range(len(sequence), len(sequence) + n):
-            p = distribution(self._call(new, 1))  # (1, V)
-            token = draw(p[0])
-            sequence.append(token)
-            if observed:
-                self._show(0)
-            yield Round(position, (), 0, 0, (token,), "bonus", p, nothing, position, position)
+        """n rounds without proposals, or fewer up to a stop token."""
+        for _ in range(n):
+            position = len(self.sequence)
+            logits = self._call(self.sequence[self.cache.length :], 1)
+            p = self._sampling.distribution(logits)  # (1, V)
+            token = self._sampler.draw(p[0])
+            self.sequence.append(token)
+            self._show(0)
+            self._behind = True
+            yield Round(position, (), 0, 0, (token,), "bonus", p, self._nothing, position, position)
             if token in self._stops:
                 return
-            new = [token]
 
     def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
         """One target call on the proposals, and what it makes of them, behind catch_up().
@@ -131,18 +124,18 @@ class SpeculativeDecoder:
         position = len(self.sequence)
         logits = self._call([self.sequence[-1], *proposed])
         p = self._sampling.distribution(logits)  # (len(proposed) + 1, V)
+        judge = self._judge
         # At temperature 0 nothing is left to chance, and a draw costs more than a verdict.
-        drawing = self._sampling.temperature > 0 and all_certain(proposed, q)
-        judge = by_drawing if drawing else self._judge
+        if self._sampling.temperature > 0 and all_certain(proposed, q):
+            judge = by_drawing
         verdict = judge(proposed, p, q, self._stops, self._sampler)
         tokens = proposed[: verdict.accepted]
         closing: Literal["corrected", "bonus", "stopped"]
-        last = verdict.last
-        if last is None:
+        if verdict.last is None:
             closing = "stopped"
         else:
             closing = "bonus" if verdict.accepted == len(proposed) else "corrected"
-            tokens.append(last if isinstance(last, int) else self._sampler.draw(last))
+            tokens.append(verdict.last)
         self.sequence += tokens
         self._show(verdict.accepted)
         # The call fed the last token and every proposal; what was rejected is forgotten.

@@ -43,10 +43,11 @@ def speculate(
     A round proposes at most k tokens, fewer near the end of max_new_tokens, so a run makes
     exactly max_new_tokens tokens unless a stop token ends it. With k="auto" every round has the
     k that promises most at `costs`, and a plain step where none does, see AutoK. verify="block"
-    judges the proposals of a round as a whole, see verification.py. With a width above 1 every
-    place has that many candidates, which the target checks as a tree, see tree.py. `sampler`
-    replaces the seeded one. Raises, before the first round, TokenError, SettingError or
-    ContextOverflowError.
+    judges the proposals of a round as a whole, see verification.py; proposals that are certain, as
+    those of prompt lookup, are judged by drawing, so that a seed's text is that of generate(). With
+    a width above 1 every place has that many candidates, which the target checks as a tree, see
+    tree.py. `sampler` replaces the seeded one. Raises, before the first round, TokenError,
+    SettingError or ContextOverflowError.
     """
     width = whole_number(width, "width, the candidates for a place,", 1, MAX_WIDTH)
     if k == AUTO and width > 1:
@@ -70,16 +71,18 @@ def speculate(
     def rounds() -> Iterator[Round]:
         end = len(tokens) + max_new_tokens
         while (room := end - len(decoder.sequence)) > 0:
-            steps = auto.pause() if auto else 0
+            pause = auto.pause() if auto else 0
             # The target's own token takes one place of the room.
-            wanted = 0 if steps else min(auto.k if auto else k, room - 1)
-            if wanted:
+            wanted = min(auto.k if auto else k, room - 1)
+            if pause:
+                yield from decoder.steps(min(pause, room))
+            elif wanted:
                 event = decoder.round(wanted)
                 if auto:
                     auto.learn(len(event.proposed), event.accepted)
                 yield event
             else:
-                yield from decoder.steps(min(steps or 1, room))
+                yield decoder.step()
             if decoder.sequence[-1] in stops:
                 return
 

@@ -1,11 +1,11 @@
 """How proposals are judged: token by token, as a block, or by drawing where they are certain.
 
 All leave the target's law as it is and ask a Sampler for every decision. The formulas are in
-acceptance.py; the token that ends the round is drawn by the loop, from the law given here.
+acceptance.py.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from tinyllm.errors import SettingError
 from tinyllm.sampling import Distribution, Sampler
@@ -19,12 +19,11 @@ from tinyllm.speculative.acceptance import (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is kept of a block of proposals, and what the round's last token is drawn from."""
+    """What is kept of a block of proposals, and the token that the target adds."""
 
     accepted: int
     tested: int  # up to the first that was not kept
-    # The token itself where it is drawn already. None: the last kept one ends the run.
-    last: Distribution | int | None = field(compare=False)
+    last: int | None  # None: the last kept one ends the run
 
 
 Rule = Callable[[Sequence[int], Distribution, Distribution, frozenset[int], Sampler], Verdict]
@@ -43,10 +42,10 @@ def by_token(
     """
     for i, token in enumerate(proposed):
         if not sampler.accept(acceptance_probability(p[i], q[i], token)):
-            return Verdict(i, i + 1, residual(p[i], q[i]))
+            return Verdict(i, i + 1, sampler.draw(residual(p[i], q[i])))
         if token in stops:
             return Verdict(i + 1, i + 1, None)
-    return Verdict(len(proposed), len(proposed), p[-1])
+    return Verdict(len(proposed), len(proposed), sampler.draw(p[-1]))
 
 
 def by_block(
@@ -68,9 +67,9 @@ def by_block(
         if token in stops:
             return Verdict(i + 1, i + 1, None)
     if accepted == n:
-        return Verdict(n, n, p[-1])
+        return Verdict(n, n, sampler.draw(p[-1]))
     law = block_residual(p[accepted], q[accepted], reached[accepted])
-    return Verdict(accepted, accepted + 1, law)
+    return Verdict(accepted, accepted + 1, sampler.draw(law))
 
 
 def by_drawing(
@@ -80,11 +79,11 @@ def by_drawing(
     stops: frozenset[int],
     sampler: Sampler,
 ) -> Verdict:
-    """As far as p itself draws what is proposed: for proposals that are certain, q(x) = 1.
+    """Draw from p place by place; a proposal is kept as long as it is what was drawn.
 
-    Such a proposal is kept with probability p(x), as by the rules above, neither of which keeps
-    more then; what is drawn instead has the law of the residual. But the sampler is asked what
-    plain decoding asks it, so that the same seed makes the same text.
+    For proposals that are certain, q(x) = 1. Each is kept with probability p(x) and a block with
+    the product of these, as by the rules above; what is drawn instead has the law of the residual.
+    But the sampler is asked what plain decoding asks it: the same seed makes the same text.
     """
     for i, token in enumerate(proposed):
         drawn = sampler.draw(p[i])
@@ -92,11 +91,12 @@ def by_drawing(
             return Verdict(i, i + 1, drawn)
         if token in stops:
             return Verdict(i + 1, i + 1, None)
-    return Verdict(len(proposed), len(proposed), p[-1])
+    return Verdict(len(proposed), len(proposed), sampler.draw(p[-1]))
 
 
 def all_certain(proposed: Sequence[int], q: Distribution) -> bool:
-    """Whether no proposal could have been another one."""
+    """Whether every proposal has q(x) = 1. It then was no choice, so that to choose the rule by it
+    leaves the law as it is."""
     return all(q[i, token] == 1 for i, token in enumerate(proposed))
 
 

@@ -13,7 +13,7 @@ class NGramDrafter:
 
     The longest suffix of the sequence, from `longest` down to `shortest` tokens, that occurs
     earlier in prompt or output; its latest occurrence wins. q is one-hot: the proposal is
-    certain, so a rejected position is drawn from p without the proposed token.
+    certain, and kept where it is what p draws.
     """
 
     def __init__(self, longest: int = 8, shortest: int = 2) -> None:
