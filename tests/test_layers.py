@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tinyllm.attention import attend_row, attend_rows, exponentials
-from tinyllm.config import NORM_EPS, PRESETS
+from tinyllm.config import NORM_EPS, PRESETS, ModelConfig
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
     FEW_ROWS,
@@ -12,6 +12,7 @@ from tinyllm.layers import (
     GELU_UNSCALE,
     Constants,
     Weight,
+    at_line,
     normalise_row,
     normalise_rows,
     path_of,
@@ -124,6 +125,20 @@ def test_chunks_are_equal_columns_no_wider_than_wished(chunk_bytes, n_out, width
         assert weight.chunks is not None
         assert weight.chunks.shape == (n_out // width, 257, width)
         assert weight.chunks.flags.c_contiguous
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_weights_begin_with_a_cache_line(order):
+    whole = at_line((33, 40), np.dtype("float32"), order)
+    assert whole.shape == (33, 40)
+    assert whole.flags[f"{order}_CONTIGUOUS"]
+    config = ModelConfig(n_layer=1, width=64, n_head=2, n_kv_head=1)
+    model = Transformer(config, random_weights(config, 0), chunk_bytes=4096)
+    block = model._weights.blocks[0]
+    arrays = [whole, block.down.whole]
+    for weight in (block.qkv, block.attention_out, block.up, model._weights.head):
+        arrays += [weight.whole, weight.chunks]
+    assert [array.ctypes.data % 64 for array in arrays] == [0] * len(arrays)
 
 
 def test_the_path_is_named():

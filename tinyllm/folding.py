@@ -11,11 +11,12 @@ outside tinyllm/model.py sees the folded one.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, SILU_SCALE, Array, Weight
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, SILU_SCALE, Array, Weight, at_line
 from tinyllm.stored import Linear, Norm, StoredBlock, stored_block, stored_ends
 
 _ROWS_AT_ONCE = 1024  # of a table: what is float64 in between stays small
@@ -134,7 +135,8 @@ class _Folder:
         on the rows, biases as one more row."""
         width = self._config.width
         n_out = sum(product.matrix.shape[1] for product in products)
-        whole = np.zeros((width + 1, n_out), self._dtype)
+        whole = at_line((width + 1, n_out), self._dtype)
+        whole[-1] = 0
         # A row's length over its root mean square is sqrt(C).
         gain = width**0.5 * norm.gain.astype(np.float64)[:, None]
         first = 0
@@ -159,9 +161,9 @@ class _Folder:
         table.setflags(write=False)
         return table
 
-    def _after(self, matrix: Array, order: str, scale: float = 1.0) -> Weight:
+    def _after(self, matrix: Array, order: Literal["C", "F"], scale: float = 1.0) -> Weight:
         """A product whose outputs are added to the residual stream."""
-        whole = np.empty(matrix.shape, self._dtype, order="F" if order == "F" else "C")
+        whole = at_line(matrix.shape, self._dtype, order)
         whole[...] = scale * self._centred(matrix)
         return Weight.of(whole, self._chunk_bytes)
 

@@ -6,8 +6,10 @@ activations' outer constants in the products around them. Plain forms of all thi
 experiments/reference.py; tests prove both equal. Attention itself is in tinyllm/attention.py.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,19 @@ FEW_ROWS, _TERMS_AT_ONCE = 16, 96
 
 # Models whose weights are larger do not stay in any L2 cache, see calibration.py.
 L2_BYTES = 4 * 2**20
+
+
+# Bytes of a processor's cache line, which it also reads and multiplies at once.
+_LINE = 64
+
+
+def at_line(shape: tuple[int, ...], dtype: np.dtype, order: Literal["C", "F"] = "C") -> Array:
+    """An empty array that begins with a cache line; numpy's own begin anywhere in one.
+
+    BLAS then multiplies a few rows in up to an eighth less time.
+    """
+    memory = np.empty(math.prod(shape) * dtype.itemsize + _LINE, np.uint8)
+    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE, order=order)
 
 
 def normalise_row(x: Array) -> Array:
@@ -95,7 +110,8 @@ class Weight:
             width = max(width for width in range(1, max(widest, 1) + 1) if n_out % width == 0)
             chunks = whole.reshape(n_in, -1, width).transpose(1, 0, 2)
             if not whole.flags.f_contiguous:  # else every column lies in order, and so do chunks
-                chunks = np.ascontiguousarray(chunks)
+                strided, chunks = chunks, at_line(chunks.shape, whole.dtype)
+                chunks[...] = strided
             chunks.setflags(write=False)
         whole.setflags(write=False)
         return cls(whole, chunks, whole.T.dot)
@@ -104,8 +120,11 @@ class Weight:
         """(T, in) -> (T, out), by the path for T."""
         if self.chunks is None or len(x) > FEW_ROWS:
             return product_rows(x, self.whole)
-        product = x @ self.chunks  # (n, T, out / n)
-        return product.transpose(1, 0, 2).reshape(len(x), -1)
+        n, _, width = self.chunks.shape
+        product = np.empty((len(x), n * width), x.dtype)
+        # BLAS writes the rows of a chunk where they belong in the whole product.
+        np.matmul(x, self.chunks, product.reshape(len(x), n, width).transpose(1, 0, 2))
+        return product
 
 
 def path_of(weight: Weight, n_rows: int) -> str:
