@@ -1,8 +1,8 @@
 """The column chunks that suit this machine's caches, measured once and remembered.
 
 A few rows meet a weight larger than the L2 cache in contiguous column chunks (layers.Weight). How
-large these are best depends on the processor and its BLAS, so a short measurement chooses among a
-few sizes; the answer lies in a small file of the user's cache folder, one line a machine. Reads a
+wide these are best depends on the processor and its BLAS, so a short measurement chooses among a
+few widths; the answer lies in a small file of the user's cache folder, one line a machine. Reads a
 clock, and is asked only when a large model is loaded.
 """
 
@@ -21,14 +21,14 @@ from threadpoolctl import threadpool_limits
 from tinyllm.layers import L2_BYTES, Weight
 from tinyllm.machine import this_machine
 
-CANDIDATES = tuple(kibibytes * 1024 for kibibytes in (0, 64, 128, 192, 256))  # 0: no chunks
+CANDIDATES = (0, 16, 32, 64, 128)  # columns; 0: no chunks
 ROWS = 5  # of a verification with k = 4
 TURNS = 9
 _WORTH = 0.95  # of the time without chunks
 _SHAPE, _COUNT = (256, 1024), 16  # one MiB each: all together never stay in a core's cache
 
 
-def chunk_bytes(model_bytes: int) -> int:
+def chunk_columns(model_bytes: int) -> int:
     """What suits a model of that size here: no chunks while its weights stay in the L2 cache."""
     return calibrated() if model_bytes > L2_BYTES else 0
 
@@ -50,7 +50,7 @@ def calibrated() -> int:
 
 
 def worth_it(seconds: Mapping[int, float]) -> int:
-    """The fastest size, or 0 where chunks, a second copy of the weights, save next to nothing."""
+    """The fastest width, or 0 where chunks, a second copy of the weights, save next to nothing."""
     best = min(seconds, key=seconds.__getitem__)
     return best if seconds[best] < _WORTH * seconds[0] else 0
 
@@ -60,16 +60,16 @@ def measure(turns: int = TURNS) -> dict[int, float]:
     generator = np.random.default_rng(0)
     x = generator.standard_normal((ROWS, _SHAPE[0]), np.float32)
     matrices = [generator.standard_normal(_SHAPE, np.float32) for _ in range(_COUNT)]
-    weights = {size: [Weight.of(matrix, size) for matrix in matrices] for size in CANDIDATES}
-    times: dict[int, list[float]] = {size: [] for size in CANDIDATES}
+    weights = {width: [Weight.of(matrix, width) for matrix in matrices] for width in CANDIDATES}
+    times: dict[int, list[float]] = {width: [] for width in CANDIDATES}
     with threadpool_limits(1, "blas"):
         for _turn in range(turns):
-            for size, those in weights.items():
+            for width, those in weights.items():
                 start = thread_time()
                 for weight in those:
                     weight.rows(x)
-                times[size].append(thread_time() - start)
-    return {size: median(taken) for size, taken in times.items()}
+                times[width].append(thread_time() - start)
+    return {width: median(taken) for width, taken in times.items()}
 
 
 def remembered_at() -> Path:

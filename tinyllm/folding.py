@@ -52,23 +52,23 @@ class FoldedWeights:
 
 
 def fold(
-    weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype, chunk_bytes: int
+    weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype, chunk_columns: int
 ) -> FoldedWeights:
     """All of a model at once: the last of what folding() yields."""
-    *_, folded = folding(weights, config, dtype, chunk_bytes)
+    *_, folded = folding(weights, config, dtype, chunk_columns)
     assert isinstance(folded, FoldedWeights)
     return folded
 
 
 def folding(
-    weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype, chunk_bytes: int
+    weights: Mapping[str, Array], config: ModelConfig, dtype: np.dtype, chunk_columns: int
 ) -> Iterator[FoldedBlock | FoldedWeights]:
     """The layers as they are folded, then the whole. The arrays are read-only: sessions share them.
 
     Computes in float64 and rounds once to dtype. Each stored weight is asked for when its turn
     comes and let go, so a mapping that reads from disk needs no second copy of the model.
     """
-    work = _Folder(config, dtype, chunk_bytes)
+    work = _Folder(config, dtype, chunk_columns)
     ends = stored_ends(weights, config)
     tokens = work.table(ends.token_embedding, last=0.0)
     eps = (config.width * config.norm_eps) ** 0.5
@@ -86,13 +86,13 @@ def folding(
     yield FoldedWeights(tokens, positions, tuple(blocks), head)
 
 
-def folded_bytes(config: ModelConfig, dtype: np.dtype, chunk_bytes: int) -> int:
+def folded_bytes(config: ModelConfig, dtype: np.dtype, chunk_columns: int) -> int:
     """Bytes that the folded weights take, chunks included, to a thousandth: gains are left out."""
     width, hidden = config.width + 1, config.hidden_width
     q_width = config.n_head * config.head_dim
     qkv_width = q_width + 2 * config.n_kv_head * config.head_dim
     up_width = hidden if config.activation == "gelu" else 2 * hidden
-    copies = 2 if chunk_bytes else 1  # of all but `down`, whose chunks are views
+    copies = 2 if chunk_columns else 1  # of all but `down`, whose chunks are views
     block = copies * (width * (qkv_width + up_width) + q_width * config.width)
     block += hidden * config.width
     tables = config.vocab_size + (config.context_length if config.positions == "learned" else 0)
@@ -103,10 +103,10 @@ def folded_bytes(config: ModelConfig, dtype: np.dtype, chunk_bytes: int) -> int:
 class _Folder:
     """How the parts of one model are folded."""
 
-    def __init__(self, config: ModelConfig, dtype: np.dtype, chunk_bytes: int) -> None:
+    def __init__(self, config: ModelConfig, dtype: np.dtype, chunk_columns: int) -> None:
         self._config = config
         self._dtype = dtype
-        self._chunk_bytes = chunk_bytes
+        self._chunk_columns = chunk_columns
         self._layer_norm = config.norm == "layer"
 
     def block(self, stored: StoredBlock) -> FoldedBlock:
@@ -150,7 +150,7 @@ class _Folder:
             if bias is not None:
                 whole[-1, first : first + len(bias)] += scale * bias.astype(np.float64)
             first += matrix.shape[1]
-        return Weight.of(whole, self._chunk_bytes)
+        return Weight.of(whole, self._chunk_columns)
 
     def table(self, rows: Array, last: float) -> Array:
         """(n, C) embeddings -> (n, C + 1), centred, with `last` in the last place."""
@@ -165,7 +165,7 @@ class _Folder:
         """A product whose outputs are added to the residual stream."""
         whole = at_line(matrix.shape, self._dtype, order)
         whole[...] = scale * self._centred(matrix)
-        return Weight.of(whole, self._chunk_bytes)
+        return Weight.of(whole, self._chunk_columns)
 
     def _bias(self, bias: Array | None) -> Array | None:
         if bias is None:

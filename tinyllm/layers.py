@@ -101,13 +101,12 @@ class Weight:
     row: Callable[[Array], Array]
 
     @classmethod
-    def of(cls, whole: Array, chunk_bytes: int) -> "Weight":
-        """With chunks of at most about chunk_bytes; 0 for none. The arrays become read-only."""
+    def of(cls, whole: Array, chunk_columns: int) -> "Weight":
+        """With chunks of at most chunk_columns; 0 for none. The arrays become read-only."""
         chunks = None
         n_in, n_out = whole.shape
-        widest = chunk_bytes // (whole.itemsize * n_in)
-        if chunk_bytes and widest < n_out:
-            width = max(width for width in range(1, max(widest, 1) + 1) if n_out % width == 0)
+        if 0 < chunk_columns < n_out:
+            width = max(width for width in range(1, chunk_columns + 1) if n_out % width == 0)
             chunks = whole.reshape(n_in, -1, width).transpose(1, 0, 2)
             if not whole.flags.f_contiguous:  # else every column lies in order, and so do chunks
                 strided, chunks = chunks, at_line(chunks.shape, whole.dtype)

@@ -45,23 +45,23 @@ class Transformer:
         weights: Mapping[str, Array] | FoldedWeights,
         dtype: str = "float32",
         name: str = "model",
-        chunk_bytes: int | None = None,
+        chunk_columns: int | None = None,
         tokenizer: Tokenizer | None = None,
     ) -> None:
         """Weights by their family's names, see ModelConfig.weight_shapes, or already folded.
 
-        chunk_bytes sizes the second copy of the weights that a few rows are multiplied with,
-        see layers.Weight: 0 makes none, None takes what suits the model and this
-        machine. The tokenizer is of characters where none is given.
+        chunk_columns is the width of the chunks in the second copy of the weights that a few rows
+        are multiplied with, see layers.Weight: 0 makes none, None takes what suits the model and
+        this machine. The tokenizer is of characters where none is given.
         """
         self.config = config
         self.name = name
         self.dtype = compute_dtype(dtype)
         self.tokenizer: Tokenizer = tokenizer or CharTokenizer()
         if not isinstance(weights, FoldedWeights):
-            if chunk_bytes is None:
-                chunk_bytes = calibration.chunk_bytes(config.n_parameters * self.dtype.itemsize)
-            weights = fold(weights, config, self.dtype, chunk_bytes)
+            if chunk_columns is None:
+                chunk_columns = calibration.chunk_columns(config.n_parameters * self.dtype.itemsize)
+            weights = fold(weights, config, self.dtype, chunk_columns)
         self._weights = weights
         self._constants = Constants.of(self.dtype, config.context_length)
         self._heads = config.n_head, config.n_kv_head, config.head_dim

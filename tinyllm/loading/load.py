@@ -82,14 +82,14 @@ def loading(name: str | Path, dtype: str = "float32") -> Iterator[Progress | Loa
         tokenizer = _tokenizer(path, config)
         file = SafetensorsWeights(path)
     kind = compute_dtype(dtype)
-    chunk_bytes = calibration.chunk_bytes(config.n_parameters * kind.itemsize)
+    chunk_columns = calibration.chunk_columns(config.n_parameters * kind.itemsize)
     shown = path.name if path.is_dir() and str(name) == str(path) else Path(name).name
-    needed = folded_bytes(config, kind, chunk_bytes)
+    needed = folded_bytes(config, kind, chunk_columns)
     _refuse_what_does_not_fit(shown, needed)
     weights = CheckedWeights(file, config)
     yield Progress(0, config.n_layer, needed)
     folded: FoldedWeights | None = None
-    for layer, part in enumerate(folding(weights, config, kind, chunk_bytes), 1):
+    for layer, part in enumerate(folding(weights, config, kind, chunk_columns), 1):
         if isinstance(part, FoldedWeights):
             folded = part
         else:
