@@ -8,7 +8,7 @@ decoded speculatively, in turn with plain decoding, and the ideal in which check
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import mean
+from statistics import median
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -142,7 +142,7 @@ def _calibrated(
 ) -> Calibration:
     """A few rounds of each k amid the plain text of a prompt, whose tokens took `waits` seconds.
 
-    A step is the mean of these tokens but the first, which takes the prefill. A turn's own plain
+    A step is the median of these tokens but the first, which takes the prefill. A turn's own plain
     tokens are too few for that, and all stand at the beginning, where attention costs less.
     """
     sampling = _sampling(settings)
@@ -151,7 +151,7 @@ def _calibrated(
     before = tokens + list(text[: max(0, len(text) - TOKENS) // 2])  # rounds go over TOKENS tokens
     turns = timed_turns(target, drafter, before, sampling, TURNS, seed, kv_dtype, clock=clock)
     first, *steps = waits
-    step = mean(steps)
+    step = median(steps)
     done = tuple(
         replace(turn, step=step, step_call=turn.step_call * turn.step / step) for turn in turns
     )
