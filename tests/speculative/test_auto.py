@@ -1,124 +1,18 @@
 """k="auto": the law is kept, and what it costs is counted in steps, never timed."""
 
-import itertools
-import random
-from statistics import mean
-
 import pytest
 
 from tests.speculative.constant import constant_model
+from tests.speculative.pair_costs import COSTS, TOKENS, WIDTHS
 from tinyllm.errors import SettingError
 from tinyllm.experiments.enumeration import largest_difference, law
 from tinyllm.generation import generate
-from tinyllm.sampling import RandomSampler, Sampling
+from tinyllm.sampling import RandomSampler, Sampling, certain
 from tinyllm.speculative import Costs, ModelDrafter, NGramDrafter, SpeculativeDecoder, speculate
-from tinyllm.speculative.auto import LOSS, AutoK
-from tinyllm.speculative.drafters import RunShape
+from tinyllm.speculative.auto import LOSS
+from tinyllm.speculative.drafters import Proposal, RunShape
 
 PROMPT = "    return self.x == self."
-TOKENS = 96
-WIDTHS = range(1, 10)
-COSTS = {
-    "cheap": Costs(0.02, dict.fromkeys(WIDTHS, 1.0)),
-    "large": Costs(0.06, {n: 1 + 0.09 * (n - 1) for n in WIDTHS}, 0.01, 0.01, 0.015, 0.05, 0.3),
-    "small": Costs(0.25, {n: 1 + 0.22 * (n - 1) for n in WIDTHS}, 0.02, 0.06, 0.05, 0.2, 0.2),
-    "steep": Costs(0.09, {1: 1.0} | {n: 2 + 0.06 * (n - 2) for n in WIDTHS if n > 1}, 0.1, 0.1),
-    "dear": Costs(0.7, {n: float(n) for n in WIDTHS}),  # pays never
-}
-PROFILES = {f"constant {tenth / 10}": [tenth / 10] * 8 for tenth in range(11)} | {
-    "falling": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2],
-    "first only": [1.0] + [0.0] * 7,
-    "rising": [0.3, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9],
-}
-
-
-class Fixed:
-    """What AutoK is compared with: one k from beginning to end."""
-
-    def __init__(self, k):
-        self.k = k
-
-    def pause(self):
-        return 0
-
-    def learn(self, proposed, accepted):
-        pass
-
-
-def cost_a_token(chooser, costs, profile, seed):
-    """Steps a token of a run in which proposal i is kept with probability profile[i]."""
-    rng = random.Random(seed)
-    made, spent, returning = 0, 0.0, True
-    while made < TOKENS:
-        steps = min(chooser.pause(), TOKENS - made)
-        if steps:
-            made += steps
-            spent += steps
-            returning = True
-            continue
-        k = min(chooser.k, TOKENS - made - 1)
-        accepted = 0
-        while accepted < k and rng.random() < profile[accepted]:
-            accepted += 1
-        made += accepted + 1
-        if k:
-            spent += costs.round(k) + costs.catch_up * (accepted == k)
-            spent += costs.returning * returning
-            returning = False
-            chooser.learn(k, accepted)
-        else:
-            spent += 1
-            returning = True
-    return spent / TOKENS
-
-
-@pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
-@pytest.mark.parametrize("name", PROFILES)
-def test_no_run_loses_more_than_it_may_and_the_mean_is_near_the_best_k(costs, name):
-    profile = PROFILES[name]
-    runs = [cost_a_token(AutoK(costs, TOKENS), costs, profile, seed) for seed in range(60)]
-    assert max(runs) <= 1 + LOSS + 1e-9
-    best = min(
-        mean(cost_a_token(Fixed(k), costs, profile, seed) for seed in range(60))
-        for k in WIDTHS[:-1]
-    )
-    # Where the first place refuses most, or a call of two tokens costs two, a round or two have
-    # spent what trying may lose, and the rest is plain.
-    soon_spent = name == "rising" or costs is COSTS["steep"]
-    assert mean(runs) <= (1.2 if soon_spent else 1.09) * min(best, 1)
-
-
-def test_it_follows_a_text_that_changes():
-    """Refused for 200 tokens, then kept: the pauses grow, and end when it pays."""
-    costs, chooser = COSTS["large"], AutoK(COSTS["large"], 400)
-    tries, lost, behind, made = [], 0.0, True, 0
-    while made < 200:
-        steps = chooser.pause()
-        if not steps:
-            tries.append(made)
-            lost += costs.round(chooser.k) + costs.returning * behind - 1
-            chooser.learn(chooser.k, 0)
-        made += steps or 1
-        behind = steps > 0
-    gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
-    assert len(tries) <= 12
-    assert max(gaps) >= 32
-    assert lost <= LOSS * 200 + 1e-9
-    asked = []
-    while made < 1_000:
-        steps = chooser.pause()
-        made += steps or chooser.k + 1
-        if not steps:
-            asked.append(chooser.k)
-            chooser.learn(chooser.k, chooser.k)
-    assert min(asked[-60:]) == 8
-
-
-def test_what_loses_even_when_all_is_kept_is_never_tried():
-    costs = Costs(0.1, {1: 1.0, 2: 1.8}, catch_up=0.2)
-    assert costs.round(1) < 2 < costs.round(1) + costs.catch_up
-    chooser = AutoK(costs, TOKENS)
-    assert chooser.pause() >= TOKENS
 
 
 def test_nothing_is_drafted_where_even_kept_proposals_do_not_pay(target):
@@ -159,6 +53,45 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
     costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
     list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
     assert 0 < Silent.asked * 0.05 <= LOSS * TOKENS
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_certain_proposals_are_watched_before_they_are_drafted(target, right):
+    """By plain steps, which cost no call of the target beyond their own."""
+    run = {"max_new_tokens": TOKENS, "temperature": 0.7, "seed": 5}
+    plain = [token.id for token in generate(target, PROMPT, **run)]
+    looks, rounds = [], []
+
+    class Prophet:
+        def start(self, run):
+            return self
+
+        def foresee(self, sequence, k):
+            looks.append(len(sequence) - len(PROMPT))
+            return self._text(sequence, k)
+
+        def propose(self, sequence, k, sampler):
+            rounds.append(len(sequence) - len(PROMPT))
+            tokens = self._text(sequence, k)
+            return Proposal(tokens, [certain(token, 96) for token in tokens])
+
+        def commit(self, sequence):
+            pass
+
+        def _text(self, sequence, k):
+            begin = len(sequence) - len(PROMPT)
+            return [t if right else (t + 1) % 96 for t in plain[begin : begin + k]]
+
+    costs = COSTS["large"]
+    events = list(speculate(target, Prophet(), PROMPT, k="auto", costs=costs, **run))
+    assert [token for event in events for token in event.tokens] == plain
+    if right:
+        assert looks == [0]
+        assert rounds[0] == 2
+        assert len(events) < TOKENS / 3
+    else:
+        assert looks == [0, 2, 6, 14, 30, 62]
+        assert rounds == []
 
 
 @pytest.mark.parametrize("verify", ["token", "block"])
@@ -248,6 +181,7 @@ def test_a_real_run_is_never_dearer_than_the_ledger_allows():
         for event in speculate(target, draft, [0], k="auto", **run):
             proposed = len(event.proposed)
             spent += costs.round(proposed) + costs.returning * behind if proposed else 1
+            spent += costs.resuming * (not behind and not proposed)
             spent += costs.catch_up * (0 < proposed == event.accepted)
             made += len(event.tokens)
             behind = not proposed

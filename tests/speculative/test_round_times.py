@@ -48,6 +48,7 @@ def test_the_parts_of_a_round_are_told_apart(ticks):
     assert costs.per_round == pytest.approx(0, abs=1e-12)
     assert costs.per_proposal == pytest.approx(0, abs=1e-12)
     assert costs.catch_up == DRAFT / STEP
+    assert costs.resuming == 0
 
 
 def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
@@ -80,28 +81,32 @@ def test_work_beside_the_calls_is_a_line_in_k():
         RoundTime(k, True, False, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
         for k in (1, 2, 3)
     ]
-    costs = costs_of([Turn(1.0, 0.9, tuple(times), replace(times[1], feeding=0.32))])
+    costs = costs_of([Turn(1.0, 0.9, tuple(times), replace(times[1], feeding=0.32), 4.6)])
     assert costs.c == pytest.approx(0.1)
     assert costs.asking == pytest.approx(0.03 + 0.02)
     assert costs.per_round == pytest.approx(0.04)
     assert costs.per_proposal == pytest.approx(0.01)
     assert costs.verification[1] == 0.9
     assert costs.returning == pytest.approx(0.3)
+    assert costs.resuming == pytest.approx(0.6)
     for time in times:
         parts = time.drafting + time.verifying + time.feeding + time.rest
         assert costs.round(time.k) == pytest.approx(parts)
     twice = [replace(time, verifying=2 * time.verifying) for time in times]
-    again = costs_of([Turn(2.0, 0.9, tuple(twice), twice[1])])
+    again = costs_of([Turn(2.0, 0.9, tuple(twice), twice[1], 9.2)])
     assert again.verification == costs.verification
+    assert again.resuming == pytest.approx(costs.resuming)
 
 
 def test_rounds_without_proposals_have_a_cost_of_their_own():
     asked = [RoundTime(k, True, False, 0.1 * k + 0.03, 1.0, 0.02, 0.0) for k in (1, 2)]
     silent = [RoundTime(0, False, False, 0.03, 1.2, 0.02, 0.1) for _ in range(3)]
-    costs = costs_of([Turn(1.0, 0.9, (*silent, *asked), asked[0])])
+    costs = costs_of([Turn(1.0, 0.9, (*silent, *asked), asked[0], 4.0)])
     assert costs.silent == pytest.approx(0.3)
     assert costs.round(0) == pytest.approx(1.35)
-    assert costs == replace(costs_of([Turn(1.0, 0.9, tuple(asked), asked[0])]), silent=costs.silent)
+    assert costs == replace(
+        costs_of([Turn(1.0, 0.9, tuple(asked), asked[0], 4.0)]), silent=costs.silent
+    )
 
 
 def test_a_drafter_is_timed_as_it_speaks_and_made_to_speak_when_it_does_not(ticks):
@@ -133,6 +138,6 @@ def test_a_calibration_on_the_real_clock(target, draft):
     assert costs.longest == 8
     assert all(cost > 0 for cost in costs.verification.values())
     others = (costs.asking, costs.per_round, costs.per_proposal, costs.catch_up)
-    assert min(costs.c, *others, costs.cold, costs.reading, costs.silent) >= 0
+    assert min(costs.c, *others, costs.cold, costs.reading, costs.silent, costs.resuming) >= 0
     with pytest.raises(ContextOverflowError):
         calibrate(target, draft, "x" * 510)

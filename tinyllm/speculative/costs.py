@@ -5,7 +5,7 @@ them is deterministic.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tinyllm.errors import SettingError
 
@@ -27,14 +27,15 @@ class Costs:
     # and the draft reads what these steps made.
     cold: float = 0.0
     reading: float = 0.0
-    # Of a step in a round whose drafter has nothing to propose: rounds have taken the caches.
+    # Behind a round, plain steps cost more until the caches are theirs again: one in a round whose
+    # drafter has nothing to propose, and all together those of a pause.
     silent: float = 0.0
+    resuming: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        by_round = (self.asking, self.per_round, self.catch_up, self.cold, self.reading)
-        numbers = (self.c, self.per_proposal, self.silent, *by_round)
+        numbers = [value for name, value in asdict(self).items() if name != "verification"]
         # Asked so that nan is refused too.
         if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")

@@ -76,6 +76,9 @@ class SpeculativeDecoder:
         self._judge = rule_named(verify)
         self._behind = True  # whether the draft has tokens to read before it can propose
         self._nothing: Distribution = np.empty((0, run.vocab_size))
+        # A draft whose proposals are certain may tell them without their laws.
+        self.foresee: Callable[[list[int], int], list[int]] | None
+        self.foresee = getattr(self.draft, "foresee", None)
         # A draft may read the target's hidden states; for all others none are kept.
         self._observe: Callable[[Array, int], None] | None = getattr(self.draft, "observe", None)
 
@@ -104,17 +107,24 @@ class SpeculativeDecoder:
 
     def steps(self, n: int) -> Iterator[Round]:
         """n rounds without proposals, or fewer up to a stop token."""
+        # As lean as generate()'s loop, which auto k is measured against.
+        sequence, stops, cache, observe = self.sequence, self._stops, self.cache, self._observe
+        forward, distribution = self.target.forward, self._sampling.distribution
+        draw, nothing = self._sampler.draw, self._nothing
+        new = sequence[cache.length :]
         for _ in range(n):
-            position = len(self.sequence)
-            logits = self._call(self.sequence[self.cache.length :], 1)
-            p = self._sampling.distribution(logits)  # (1, V)
-            token = self._sampler.draw(p[0])
-            self.sequence.append(token)
-            self._show(0)
+            hidden: list[Array] | None = [] if observe else None
+            p = distribution(forward(new, cache, 1, hidden)[0])  # (V,)
+            token = draw(p)
+            position = len(sequence)
+            sequence.append(token)
             self._behind = True
-            yield Round(position, (), 0, 0, (token,), "bonus", p, self._nothing, position, position)
-            if token in self._stops:
+            if observe and hidden:
+                observe(np.concatenate(hidden)[0], position)
+            yield Round(position, (), 0, 0, (token,), "bonus", p[None], nothing, position, position)
+            if token in stops:
                 return
+            new = [token]
 
     def verify(self, proposed: list[int], q: Distribution, proposal: Proposal) -> Round:
         """One target call on the proposals, and what it makes of them, behind catch_up().

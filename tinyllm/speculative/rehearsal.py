@@ -119,13 +119,22 @@ class Rehearsal:
             rest=total - draft.drafting - draft.feeding - target.seconds,
         )
 
-    def returning_round(self, steps: int, k: int) -> RoundTime:
-        """A round behind so many plain steps of the same run."""
-        if not self._room(steps + k + 1):
+    def visit(self, before: int, k: int, behind: int) -> tuple[RoundTime, float]:
+        """A round among plain steps of the same run: its times, and the seconds of those behind."""
+        if not self._room(before + k + 1 + behind):
             self.begin()
-        for _ in range(steps):
-            self._decoder.step()
-        return self.round(k)
+        self._steps(before)
+        time = self.round(k)
+        start = self._clock()
+        self._steps(behind)
+        return time, self._clock() - start
+
+    def _steps(self, n: int) -> None:
+        decoder = self._decoder
+        decoder.target = self._target.model  # no clock in it
+        for _ in decoder.steps(n):
+            pass
+        decoder.target = self._target
 
     def _room(self, tokens: int) -> bool:
         return len(self._decoder.sequence) + tokens <= self._run.capacity

@@ -26,8 +26,8 @@ TURNS = 6  # through plain tokens and every k
 PLAIN, COLD = 16, 8
 ROUNDS = 2  # of each k, behind one that is left
 # Plain steps before a returning round. AutoK pauses for 4 and more; what a draft must read grows
-# with them, far slower than they do.
-PAUSE = 8
+# with them, far slower than they do. Of those behind it the first few cost more.
+PAUSE, RESUMED = 8, 4
 TOKENS = 96  # behind the prompt, before a run begins again
 
 
@@ -39,6 +39,7 @@ class Turn:
     step_call: float  # the target's share of them
     rounds: tuple[RoundTime, ...]  # those in which the drafter had nothing among them
     returning: RoundTime  # behind a pause
+    resumed: float  # seconds of the RESUMED plain steps behind that
 
     def in_steps(self) -> tuple[RoundTime, ...]:
         """The rounds in steps."""
@@ -57,6 +58,11 @@ class Turn:
     def cold(self) -> float:
         """What it took more in all else."""
         return self._more(attrgetter("seconds")) - self.reading
+
+    @property
+    def resuming(self) -> float:
+        """What the plain steps behind it took more than others, in steps."""
+        return self.resumed / self.step - RESUMED
 
     def _more(self, seconds: Callable[[RoundTime], float]) -> float:
         alike = [seconds(time) for time in self.rounds if time.k == self.returning.k]
@@ -96,8 +102,10 @@ def timed_turns(
     clock: Clock = perf_counter,
 ) -> Iterator[Turn]:
     """Turn after turn, behind a prompt."""
-    longest = max(ks) + 1  # tokens of a round; before it comes one that is not timed, or a pause
-    tokens = prompt_tokens(prompt, target, longest + max(longest, PAUSE))
+    longest = max(ks) + 1  # tokens of a round; before it comes one that is not timed
+    middle = ks[len(ks) // 2]
+    room = max(2 * longest, PAUSE + middle + 1 + RESUMED)
+    tokens = prompt_tokens(prompt, target, room)
     capacity = min(len(tokens) + TOKENS, target.config.context_length)
     run = RunShape(capacity, target.config.vocab_size, sampling, kv_dtype)
     rehearsal = Rehearsal(target, drafter, tokens, run, seed, clock)
@@ -113,8 +121,8 @@ def timed_turns(
                 times += rehearsal.rounds(k)
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
-        returning = rehearsal.returning_round(PAUSE, ks[len(ks) // 2])
-        yield Turn(step, call / step, tuple(times), returning)
+        returning, resumed = rehearsal.visit(PAUSE, middle, RESUMED)
+        yield Turn(step, call / step, tuple(times), returning, resumed)
 
 
 def costs_of(turns: Sequence[Turn]) -> Costs:
@@ -145,6 +153,7 @@ def costs_of(turns: Sequence[Turn]) -> Costs:
         cold=max(0.0, median(turn.cold for turn in turns)),
         reading=max(0.0, median(turn.reading for turn in turns)),
         silent=max(0.0, silent),
+        resuming=max(0.0, median(turn.resuming for turn in turns)),
     )
 
 

@@ -52,9 +52,13 @@ def speculate(
     width = whole_number(width, "width, the candidates for a place,", 1, MAX_WIDTH)
     if k == AUTO and width > 1:
         raise SettingError(f'a tree has a fixed k: give a number instead of k="{AUTO}"')
-    auto = _auto(costs, max_new_tokens) if k == AUTO else None
+    if k == AUTO and costs is None:
+        raise SettingError(
+            f'k="{AUTO}" needs costs, what the calls of this pair cost in steps: '
+            "give costs=calibrate(target, drafter, prompt)"
+        )
     longest = MAX_K if width == 1 else LARGEST_TREE - 1  # the committed token is the root
-    k = 0 if auto else whole_number(k, "k, the proposals per round,", 1, longest)
+    k = 0 if k == AUTO else whole_number(k, "k, the proposals per round,", 1, longest)
     tokens = prompt_tokens(prompt, target, max_new_tokens)
     stops = stop_tokens(stop, target)
     run = RunShape(
@@ -68,14 +72,19 @@ def speculate(
     asked = (target, drafter, tokens, run, stops, sampler or RandomSampler(seed), verify)
     decoder = SpeculativeDecoder(*asked) if width == 1 else TreeDecoder(*asked, width=width)
 
+    foresee = decoder.foresee
+    auto = AutoK(costs, max_new_tokens, foresee is not None) if costs and not k else None
+
     def rounds() -> Iterator[Round]:
         end = len(tokens) + max_new_tokens
         while (room := end - len(decoder.sequence)) > 0:
-            pause = auto.pause() if auto else 0
             # The target's own token takes one place of the room.
             wanted = min(auto.k if auto else k, room - 1)
-            if pause:
-                yield from decoder.steps(min(pause, room))
+            if auto and auto.pause:
+                looks = foresee if auto.watched else None
+                foreseen = looks(decoder.sequence, auto.watched) if looks else []
+                yield from decoder.steps(min(auto.pause, room))
+                auto.paused(decoder.sequence[end - room :], foreseen)
             elif wanted:
                 event = decoder.round(wanted)
                 if auto:
@@ -87,12 +96,3 @@ def speculate(
                 return
 
     return rounds()
-
-
-def _auto(costs: Costs | None, tokens: int) -> AutoK:
-    if costs is None:
-        raise SettingError(
-            f'k="{AUTO}" needs costs, what the calls of this pair cost in steps: '
-            "give costs=calibrate(target, drafter, prompt)"
-        )
-    return AutoK(costs, tokens)

@@ -189,4 +189,5 @@ def cost_rows(costs: Costs) -> list[tuple[str, str, str]]:
         ("v", f"{costs.silent:.3f}", _("a round without proposals, more than a plain step and a")),
         ("b", f"{costs.cold:.3f}", _("a first round, more than those behind it: cold caches")),
         ("d", f"{costs.reading:.3f}", _("a draft behind a pause (k auto): reading what it missed")),
+        ("e", f"{costs.resuming:.3f}", _("plain steps behind a round (k auto): cold caches again")),
     ]

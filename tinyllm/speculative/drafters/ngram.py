@@ -47,7 +47,12 @@ class NGramDraft:
         return Footprint(0, getsizeof(self._text))
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
-        """The tokens after the latest occurrence of the longest suffix, k or none.
+        """The tokens after the latest occurrence of the longest suffix, k or none."""
+        tokens = self.foresee(sequence, k)
+        return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
+
+    def foresee(self, sequence: Sequence[int], k: int) -> list[int]:
+        """What propose() would, without its laws.
 
         Where the copied stretch reaches the end of the sequence it goes on with its own copy,
         so a run of spaces or a repeated line is proposed whole.
@@ -55,10 +60,9 @@ class NGramDraft:
         self._text += "".join(map(chr, sequence[len(self._text) :]))
         place = self._place()
         if place is None:
-            return Proposal([], [])
+            return []
         period = len(sequence) - place
-        tokens = [sequence[place + i % period] for i in range(k)]
-        return Proposal(tokens, [certain(token, self._vocab_size) for token in tokens])
+        return [sequence[place + i % period] for i in range(k)]
 
     def commit(self, sequence: Sequence[int]) -> None:
         """Nothing to do: what is new is read when a proposal is asked for."""

@@ -51,7 +51,9 @@ class Draft(Protocol):
     """The state of one run. Those that ship also tell their `footprint`.
 
     One that has observe(hidden, position) is shown, after every call of the target, the hidden
-    state (C + 1,) from which the token at `position`, the last of the sequence, was drawn.
+    state (C + 1,) from which the token at `position`, the last of the sequence, was drawn. One
+    whose proposals are all certain, q(x) = 1, may have foresee(sequence, k), the tokens that it
+    would propose: auto k then watches what would have been kept before it drafts.
     """
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
