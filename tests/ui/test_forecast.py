@@ -67,10 +67,10 @@ def test_nothing_yet() -> None:
 
 def test_every_cost_is_told() -> None:
     costs = Costs(
-        0.11, {1: 0.9, 2: 1.2}, 0.02, 0.03, 0.04, 0.05, cold=0.06, reading=0.07, silent=0.08
+        0.11, {1: 0.9, 2: 1.2}, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, silent=0.08, resuming=0.09
     )
     told = [value for _, value, _ in forecast.cost_rows(costs)]
-    own = ["0.110", "0.020", "0.030", "0.040", "0.050", "0.080", "0.060", "0.070"]
+    own = ["0.110", "0.020", "0.030", "0.040", "0.050", "0.080", "0.060", "0.070", "0.090"]
     assert told == ["1: 0.90, 2: 1.20", *own]
 
 

@@ -77,8 +77,9 @@ class SpeculativeDecoder:
         self._behind = True  # whether the draft has tokens to read before it can propose
         self._nothing: Distribution = np.empty((0, run.vocab_size))
         # A draft whose proposals are certain may tell them without their laws.
-        self.foresee: Callable[[list[int], int], list[int]] | None
-        self.foresee = getattr(self.draft, "foresee", None)
+        self._foresee: Callable[[list[int], int], list[int]] | None
+        self._foresee = getattr(self.draft, "foresee", None)
+        self.certain = self._foresee is not None
         # A draft may read the target's hidden states; for all others none are kept.
         self._observe: Callable[[Array, int], None] | None = getattr(self.draft, "observe", None)
 
@@ -91,6 +92,10 @@ class SpeculativeDecoder:
         self.draft.commit(self.sequence)
         self._behind = False
         return event
+
+    def foresee(self, k: int) -> list[int]:
+        """What the draft would propose, if its proposals are certain; it is told of nothing."""
+        return self._foresee(self.sequence, k) if self._foresee and k else []
 
     def catch_up(self) -> None:
         """Be ready for proposals: target and draft have read all that comes before them."""

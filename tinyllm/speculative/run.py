@@ -71,9 +71,7 @@ def speculate(
         drafter = ModelDrafter(drafter)
     asked = (target, drafter, tokens, run, stops, sampler or RandomSampler(seed), verify)
     decoder = SpeculativeDecoder(*asked) if width == 1 else TreeDecoder(*asked, width=width)
-
-    foresee = decoder.foresee
-    auto = AutoK(costs, max_new_tokens, foresee is not None) if costs and not k else None
+    auto = AutoK(costs, max_new_tokens, decoder.certain) if costs and not k else None
 
     def rounds() -> Iterator[Round]:
         end = len(tokens) + max_new_tokens
@@ -81,8 +79,7 @@ def speculate(
             # The target's own token takes one place of the room.
             wanted = min(auto.k if auto else k, room - 1)
             if auto and auto.pause:
-                looks = foresee if auto.watched else None
-                foreseen = looks(decoder.sequence, auto.watched) if looks else []
+                foreseen = decoder.foresee(auto.watched)
                 yield from decoder.steps(min(auto.pause, room))
                 auto.paused(decoder.sequence[end - room :], foreseen)
             elif wanted:
