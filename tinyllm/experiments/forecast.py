@@ -82,10 +82,10 @@ def watch(
     """A prompt at a time: its plain text, costs behind it, the profile along it, every k.
 
     So all that is compared is taken in turn, and a machine that slows down slows all of it; but
-    plain runs follow each other, and so do speculative ones. Large weights have a second copy for
-    calls of few tokens, and some twenty calls go by until the caches hold the other one. Whoever
-    takes the events does so between them, which would spoil the caches too. Of
-    `config` tokens, sampling, seed and KV dtype count.
+    plain runs follow each other, and so do those of a fixed k and those of auto k. Large weights
+    have a second copy for calls of few tokens, and some twenty calls go by until the caches hold
+    the other one. Whoever takes the events does so between them, which would spoil the caches too.
+    Of `config` tokens, sampling, seed and KV dtype count.
     """
     record = ForecastRecord()
     for repeat in range(repeats):
@@ -101,14 +101,14 @@ def watch(
             record.take(calibration)
             yield calibration
             yield _foreseen(target, drafter, prompt, text, settings)
-            warm_up: dict[str, Any] = {**settings, "k": KS[len(KS) // 2]}
-            for _ in speculate(target, drafter, prompt, **warm_up):
-                pass
+            begin = partial(speculate, target, drafter, prompt, costs=record.costs, **settings)
             measured = []
             for k in ks:
-                costs = record.costs if k == AUTO else None
-                begin = partial(speculate, target, drafter, prompt, k=k, costs=costs, **settings)
-                rounds = list(timed(begin, clock))
+                # What ran before left the caches to plain steps, or auto k's to rounds.
+                if k == ks[0] or k == AUTO:
+                    for _ in begin(k=AUTO if k == AUTO else KS[len(KS) // 2]):
+                        pass
+                rounds = list(timed(partial(begin, k=k), clock))
                 counters = Counters.of(event for event, _ in rounds)
                 seconds = sum(waited for _, waited in rounds)
                 measured.append(Measured(k, sum(waits), seconds, counters))
