@@ -3,12 +3,13 @@
 import pytest
 
 from tests.clock import model_clock
+from tinyllm.experiments import forecast
 from tinyllm.experiments.forecast import shipped_pairs, watch
-from tinyllm.experiments.forecast_record import KS, ForecastRecord
+from tinyllm.experiments.forecast_record import KS, ForecastRecord, Measured
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RunConfig
 from tinyllm.loading import shipped_models
-from tinyllm.speculative import NGramDrafter
+from tinyllm.speculative import NGramDrafter, speculate
 
 STEP, DRAFT, WIDER = 8.0, 1.0, 0.5  # ticks of a step, of a draft call, of each further token
 
@@ -61,6 +62,20 @@ def test_with_temperature_it_is_as_near_as_texts_differ(target, draft, ticks):
         assert row.ratio == pytest.approx(1, abs=0.1)
         assert row.tokens_per_call == pytest.approx(row.tokens_per_call_measured, rel=0.1)
     assert rows[-1].speedup.median >= 0.97
+
+
+def test_what_is_timed_follows_its_like(target, ticks, monkeypatch):
+    """A run of rounds one of rounds, one of auto k another: the caches are as they leave them."""
+    begun = []
+
+    def started(*given, k, **named):
+        begun.append(k)
+        return speculate(*given, k=k, **named)
+
+    monkeypatch.setattr(forecast, "speculate", started)
+    events = watch(RunConfig(), target, NGramDrafter(), ["def "], 1, clock=ticks)
+    assert [event.k for event in events if isinstance(event, Measured)] == [*KS, "auto"]
+    assert begun == [KS[4], *KS, "auto", "auto"]
 
 
 def test_nothing_is_said_before_a_text(target, draft):
