@@ -45,7 +45,9 @@ def attend_row(queries: Array, keys: Array, values: Array, ones: Array) -> Array
     )  # (H, S), (H,)
     weights = weights.reshape(n_kv_head, -1, n_positions)
     mixed = weights @ values if short else _mixed(weights, values)  # (G, H/G, D)
-    return (mixed.reshape(-1, head_dim) / total[:, None]).reshape(-1)
+    mixed = mixed.reshape(-1, head_dim)
+    mixed /= total[:, None]
+    return mixed.reshape(-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,8 @@ def _attend_block(queries: Array, keys: Array, values: Array, ones: Array, mask:
         scores.reshape(-1, n_positions), ones[:n_positions]
     )  # (H T, S), (H T,)
     mixed = _mixed(weights.reshape(n_kv_head, -1, n_positions), values)  # (G, H/G * T, D)
-    mixed = mixed.reshape(-1, head_dim) / total[:, None]
+    mixed = mixed.reshape(-1, head_dim)
+    mixed /= total[:, None]
     return mixed.reshape(n_head, n_rows, head_dim).transpose(1, 0, 2).reshape(n_rows, -1)
 
 
@@ -170,10 +173,10 @@ def exponentials(scores: Array, ones: Array) -> tuple[Array, Array]:
     """
     weights = np.exp(scores)
     total = weights.dot(ones)
-    totals = total.tolist()
-    if not (min(totals) > _LEAST_SUM and max(totals) < _LARGEST_SUM):
-        weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-        total = weights.dot(ones)
+    for one in total.tolist():
+        if not _LEAST_SUM < one < _LARGEST_SUM:
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            return weights, weights.dot(ones)
     return weights, total
 
 

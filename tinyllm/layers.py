@@ -54,7 +54,7 @@ def normalise_row(x: Array) -> Array:
     the norm would take the mean off, so that its length is sqrt(C) times what the norm divides
     by; that factor is folded.
     """
-    normalised: Array = x * x.dot(x) ** -0.5
+    normalised: Array = x / np.sqrt(x.dot(x))
     normalised[-1] = 1
     return normalised
 
