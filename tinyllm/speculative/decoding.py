@@ -169,12 +169,12 @@ class SpeculativeDecoder:
             target_cache_length=self.cache.length,
         )
 
-    def _call(self, tokens: list[int], rows: int | None = None, tree: Tree | None = None) -> Array:
+    def _call(self, tokens: list[int], tree: Tree | None = None) -> Array:
         """The target's logits; its hidden states are kept where the draft reads them."""
         if self._observe is None:
-            return self.target.forward(tokens, self.cache, rows, tree=tree)
+            return self.target.forward(tokens, self.cache, tree=tree)
         self._hidden: list[Array] = []
-        return self.target.forward(tokens, self.cache, rows, self._hidden, tree)
+        return self.target.forward(tokens, self.cache, None, self._hidden, tree)
 
     def _show(self, row: int) -> None:
         """Show the draft the state that the sequence's last token was drawn from, a row of the
