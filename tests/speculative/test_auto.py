@@ -90,7 +90,7 @@ def test_certain_proposals_are_watched_before_they_are_drafted(target, right):
         assert rounds[0] == 2
         assert len(events) < TOKENS / 3
     else:
-        assert looks == [0, 2, 6, 14, 30, 62]
+        assert looks == [0, 2, 8, 26, 80]
         assert rounds == []
 
 

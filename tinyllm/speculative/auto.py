@@ -15,9 +15,9 @@ from tinyllm.speculative.costs import Costs
 
 AUTO = "auto"
 
-# Of what plain decoding costs: the most that trying may lose. The loop itself takes up to another
-# hundredth where a step is very short.
-LOSS = 0.02
+# Of what plain decoding costs: the most that a run may lose, the loop's own work in it. That was
+# measured to be about what it takes to ask for proposals and to judge them so many times.
+LOSS, OWN = 0.03, 3
 _LENGTH = 96  # tokens; a run is granted at once what it may lose on so many
 
 _DECAY = 0.98  # of what was counted, a round
@@ -28,8 +28,8 @@ _POOLED = 10.0  # tests that the acceptance at all places is worth at one of the
 # A try that may lose more steps than this is not made where watching tells as much.
 _DEAR = 0.25
 # Plain steps after a try that did not pay, and before the first round of what is watched; every
-# further pause is twice as long, up to the last, or as long as the ledger allows no other try.
-_FIRST_PAUSE, _FIRST_WATCH, _LAST_PAUSE, _FOREVER = 4, 2, 64, 2**62
+# further pause is so many times as long, up to the last, or as long as the ledger allows no try.
+_FIRST_PAUSE, _FIRST_WATCH, _LONGER, _LAST_PAUSE, _FOREVER = 4, 2, 3, 64, 2**62
 
 
 class AutoK:
@@ -46,7 +46,8 @@ class AutoK:
         self._accepted = [0.0] * places  # rounds whose proposal i was kept, discounted
         self._tested = [0.0] * places
         self._asked = self._answered = 1.0  # rounds that asked for proposals, and that got some
-        self._loss = 0.0  # steps spent beyond one a token; below 0 when won
+        # Steps spent beyond one a token; below 0 when won.
+        self._loss = OWN * (costs.asking + costs.per_round)
         self._made = 0  # tokens
         self._k = self._pause = self._watched = 0
         # Whether the next round is behind plain steps; or the first, which finds the processor's
@@ -149,7 +150,7 @@ class AutoK:
     def _rest(self) -> None:
         """Plain steps for a while: no fewer than until the ledger allows another try."""
         self._pause = self._next_pause
-        self._next_pause = min(2 * self._next_pause, _LAST_PAUSE)
+        self._next_pause = min(_LONGER * self._next_pause, _LAST_PAUSE)
         if self._cheapest is None:
             self._pause = _FOREVER
             return
