@@ -108,9 +108,11 @@ def watch(
                 if k == ks[0] or k == AUTO:
                     for _ in begin(k=AUTO if k == AUTO else KS[len(KS) // 2]):
                         pass
-                rounds = list(timed(partial(begin, k=k), clock))
-                counters = Counters.of(event for event, _ in rounds)
-                seconds = sum(waited for _, waited in rounds)
+                # Events are let go as plain tokens are: new memory would cost each step some.
+                counters, seconds = Counters(), 0.0
+                for event, waited in timed(partial(begin, k=k), clock):
+                    counters = counters.add(event)
+                    seconds += waited
                 measured.append(Measured(k, sum(waits), seconds, counters))
             yield from measured
 
