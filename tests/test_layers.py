@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from tinyllm.arena import Arena
 from tinyllm.attention import attend_row, attend_rows, exponentials
-from tinyllm.config import NORM_EPS, PRESETS, ModelConfig
+from tinyllm.config import NORM_EPS, PRESETS
 from tinyllm.experiments.reference import PlainCache, gelu, plain_forward, softmax
 from tinyllm.layers import (
     FEW_ROWS,
@@ -12,7 +13,6 @@ from tinyllm.layers import (
     GELU_UNSCALE,
     Constants,
     Weight,
-    at_line,
     normalise_row,
     normalise_rows,
     path_of,
@@ -99,7 +99,7 @@ def test_a_product_in_parts_rounds_less():
 @pytest.mark.parametrize("chunk_columns", [0, 1, 16, 10**9])
 def test_every_path_of_a_weight_is_the_product(chunk_columns, n_out, order):
     whole = np.asarray(RNG.normal(size=(57, n_out)), order=order)
-    weight = Weight.of(whole, chunk_columns)
+    weight = Weight.of(whole, chunk_columns, Arena())
     for rows in (1, 2, 5, FEW_ROWS, FEW_ROWS + 1, 40):
         x = RNG.normal(size=(rows, 57))
         assert np.allclose(weight.rows(x), x @ whole, rtol=1e-13, atol=1e-13)
@@ -118,7 +118,7 @@ def test_every_path_of_a_weight_is_the_product(chunk_columns, n_out, order):
     ],
 )
 def test_chunks_are_equal_columns_no_wider_than_wished(chunk_columns, n_out, width):
-    weight = Weight.of(RNG.normal(size=(257, n_out)).astype(np.float32), chunk_columns)
+    weight = Weight.of(RNG.normal(size=(257, n_out)).astype(np.float32), chunk_columns, Arena())
     if width is None:
         assert weight.chunks is None
     else:
@@ -127,23 +127,9 @@ def test_chunks_are_equal_columns_no_wider_than_wished(chunk_columns, n_out, wid
         assert weight.chunks.flags.c_contiguous
 
 
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_weights_begin_with_a_cache_line(order):
-    whole = at_line((33, 40), np.dtype("float32"), order)
-    assert whole.shape == (33, 40)
-    assert whole.flags[f"{order}_CONTIGUOUS"]
-    config = ModelConfig(n_layer=1, width=64, n_head=2, n_kv_head=1)
-    model = Transformer(config, random_weights(config, 0), chunk_columns=16)
-    block = model._weights.blocks[0]
-    arrays = [whole, block.down.whole]
-    for weight in (block.qkv, block.attention_out, block.up, model._weights.head):
-        arrays += [weight.whole, weight.chunks]
-    assert [array.ctypes.data % 64 for array in arrays] == [0] * len(arrays)
-
-
 def test_the_path_is_named():
-    whole = Weight.of(RNG.normal(size=(64, 96)), 0)
-    chunked = Weight.of(RNG.normal(size=(64, 96)), 32)
+    whole = Weight.of(RNG.normal(size=(64, 96)), 0, Arena())
+    chunked = Weight.of(RNG.normal(size=(64, 96)), 32, Arena())
     assert [path_of(whole, n) for n in (1, 16, 17)] == ["one row", "few rows, whole", "many rows"]
     assert path_of(chunked, 16) == "few rows, chunks of 16 KiB"
 

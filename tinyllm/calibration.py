@@ -18,6 +18,7 @@ from time import thread_time
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from tinyllm.arena import Arena
 from tinyllm.layers import L2_BYTES, Weight
 from tinyllm.machine import this_machine
 
@@ -59,8 +60,11 @@ def measure(turns: int = TURNS) -> dict[int, float]:
     """Median seconds of ROWS rows through all weights, for each candidate, taken in turn."""
     generator = np.random.default_rng(0)
     x = generator.standard_normal((ROWS, _SHAPE[0]), np.float32)
-    matrices = [generator.standard_normal(_SHAPE, np.float32) for _ in range(_COUNT)]
-    weights = {width: [Weight.of(matrix, width) for matrix in matrices] for width in CANDIDATES}
+    arena = Arena()
+    matrices = [arena.empty(_SHAPE, x.dtype) for _ in range(_COUNT)]
+    for matrix in matrices:
+        generator.standard_normal(out=matrix, dtype=np.float32)
+    weights = {width: [Weight.of(one, width, arena) for one in matrices] for width in CANDIDATES}
     times: dict[int, list[float]] = {width: [] for width in CANDIDATES}
     with threadpool_limits(1, "blas"):
         for _turn in range(turns):

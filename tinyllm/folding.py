@@ -15,8 +15,9 @@ from typing import Literal
 
 import numpy as np
 
+from tinyllm.arena import Arena
 from tinyllm.config import ModelConfig
-from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, SILU_SCALE, Array, Weight, at_line
+from tinyllm.layers import GELU_SCALE, GELU_UNSCALE, SILU_SCALE, Array, Weight
 from tinyllm.stored import Linear, Norm, StoredBlock, stored_block, stored_ends
 
 _ROWS_AT_ONCE = 1024  # of a table: what is float64 in between stays small
@@ -108,6 +109,7 @@ class _Folder:
         self._dtype = dtype
         self._chunk_columns = chunk_columns
         self._layer_norm = config.norm == "layer"
+        self._arena = Arena()
 
     def block(self, stored: StoredBlock) -> FoldedBlock:
         """One layer."""
@@ -135,7 +137,7 @@ class _Folder:
         on the rows, biases as one more row."""
         width = self._config.width
         n_out = sum(product.matrix.shape[1] for product in products)
-        whole = at_line((width + 1, n_out), self._dtype)
+        whole = self._arena.empty((width + 1, n_out), self._dtype)
         whole[-1] = 0
         # A row's length over its root mean square is sqrt(C).
         gain = width**0.5 * norm.gain.astype(np.float64)[:, None]
@@ -150,7 +152,7 @@ class _Folder:
             if bias is not None:
                 whole[-1, first : first + len(bias)] += scale * bias.astype(np.float64)
             first += matrix.shape[1]
-        return Weight.of(whole, self._chunk_columns)
+        return Weight.of(whole, self._chunk_columns, self._arena)
 
     def table(self, rows: Array, last: float) -> Array:
         """(n, C) embeddings -> (n, C + 1), centred, with `last` in the last place."""
@@ -163,9 +165,9 @@ class _Folder:
 
     def _after(self, matrix: Array, order: Literal["C", "F"], scale: float = 1.0) -> Weight:
         """A product whose outputs are added to the residual stream."""
-        whole = at_line(matrix.shape, self._dtype, order)
+        whole = self._arena.empty(matrix.shape, self._dtype, order)
         whole[...] = scale * self._centred(matrix)
-        return Weight.of(whole, self._chunk_columns)
+        return Weight.of(whole, self._chunk_columns, self._arena)
 
     def _bias(self, bias: Array | None) -> Array | None:
         if bias is None:

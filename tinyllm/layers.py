@@ -6,13 +6,13 @@ activations' outer constants in the products around them. Plain forms of all thi
 experiments/reference.py; tests prove both equal. Attention itself is in tinyllm/attention.py.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tinyllm.arena import Arena
 
 Array = NDArray[np.floating]
 
@@ -32,19 +32,6 @@ FEW_ROWS, _TERMS_AT_ONCE = 16, 96
 
 # Models whose weights are larger do not stay in any L2 cache, see calibration.py.
 L2_BYTES = 4 * 2**20
-
-
-# Bytes of a processor's cache line, which it also reads and multiplies at once.
-_LINE = 64
-
-
-def at_line(shape: tuple[int, ...], dtype: np.dtype, order: Literal["C", "F"] = "C") -> Array:
-    """An empty array that begins with a cache line; numpy's own begin anywhere in one.
-
-    BLAS then multiplies a few rows in up to an eighth less time.
-    """
-    memory = np.empty(math.prod(shape) * dtype.itemsize + _LINE, np.uint8)
-    return np.ndarray(shape, dtype, memory, -memory.ctypes.data % _LINE, order=order)
 
 
 def normalise_row(x: Array) -> Array:
@@ -101,15 +88,16 @@ class Weight:
     row: Callable[[Array], Array]
 
     @classmethod
-    def of(cls, whole: Array, chunk_columns: int) -> "Weight":
-        """With chunks of at most chunk_columns; 0 for none. The arrays become read-only."""
+    def of(cls, whole: Array, chunk_columns: int, arena: Arena) -> "Weight":
+        """With chunks of at most chunk_columns, their copy in the arena; 0 for none. The arrays
+        become read-only."""
         chunks = None
         n_in, n_out = whole.shape
         if 0 < chunk_columns < n_out:
             width = max(width for width in range(1, chunk_columns + 1) if n_out % width == 0)
             chunks = whole.reshape(n_in, -1, width).transpose(1, 0, 2)
             if not whole.flags.f_contiguous:  # else every column lies in order, and so do chunks
-                strided, chunks = chunks, at_line(chunks.shape, whole.dtype)
+                strided, chunks = chunks, arena.empty(chunks.shape, whole.dtype)
                 chunks[...] = strided
             chunks.setflags(write=False)
         whole.setflags(write=False)

@@ -75,7 +75,7 @@ def test_what_is_timed_follows_its_like(target, ticks, monkeypatch):
     monkeypatch.setattr(forecast, "speculate", started)
     events = watch(RunConfig(), target, NGramDrafter(), ["def "], 1, clock=ticks)
     assert [event.k for event in events if isinstance(event, Measured)] == [*KS, "auto"]
-    assert begun == [KS[4], *KS, "auto", "auto"]
+    assert begun == [KS[4], *KS, "auto", "auto", "auto"]
 
 
 def test_nothing_is_said_before_a_text(target, draft):

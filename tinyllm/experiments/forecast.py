@@ -5,12 +5,13 @@ is right along the target's own texts (speculative/profile.py). Beside it the sa
 decoded speculatively, in turn with plain decoding, and the ideal in which checking costs one step.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from statistics import median
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from tinyllm.experiments.drafters import TARGETS
 from tinyllm.experiments.forecast_record import (
@@ -24,21 +25,24 @@ from tinyllm.experiments.forecast_record import (
 )
 from tinyllm.experiments.prompts import validation_prompts
 from tinyllm.experiments.settings import RANGES, RunConfig, Settings
-from tinyllm.experiments.timing import timed
+from tinyllm.experiments.timing import Event, timed
 from tinyllm.generation import generate
 from tinyllm.model import Transformer
 from tinyllm.prompt import prompt_tokens
 from tinyllm.sampling import Sampling
-from tinyllm.speculative import AUTO, Counters, Drafter, speculate
+from tinyllm.speculative import AUTO, Drafter, speculate
 from tinyllm.speculative.drafters import RunShape, draft_of
 from tinyllm.speculative.profile import profile
 from tinyllm.speculative.rehearsal import Clock, Rehearsal
 from tinyllm.speculative.round_times import TOKENS, timed_turns
 
 REPEATS = 3  # times through the prompts
+SAME = 3  # runs of the same text; that of the middle counts
 TURNS = 1  # through all k behind each prompt, for the costs
 WATCHED: tuple[K, ...] = (*KS, "auto")
 SETTINGS = RunConfig(tokens=96)
+
+Made = TypeVar("Made")
 
 
 def shipped_pairs() -> list[tuple[str, str]]:
@@ -85,6 +89,7 @@ def watch(
     plain runs follow each other, and so do those of a fixed k and those of auto k. Large weights
     have a second copy for calls of few tokens, and some twenty calls go by until the caches hold
     the other one. Whoever takes the events does so between them, which would spoil the caches too.
+    Plain decoding and auto k, which a few hundredths tell apart, run SAME times each.
     Of `config` tokens, sampling, seed and KV dtype count.
     """
     record = ForecastRecord()
@@ -93,27 +98,27 @@ def watch(
         settings = config.with_(seed=seed).run_settings
         for prompt in prompts or validation_prompts():
             plainly = partial(generate, target, prompt, **settings)
-            # The same text three times, by its seed; the run of the middle sum counts.
-            runs = [[(one.id, waited) for one, waited in timed(plainly, clock)] for _ in range(3)]
-            text = [token for token, _ in runs[0]]
-            waits = sorted(([waited for _, waited in run] for run in runs), key=sum)[1]
+            plain = _middle([_taken(plainly, attrgetter("id"), clock) for _ in range(SAME)])
+            text, waits = [token for token, _ in plain], [waited for _, waited in plain]
             calibration = _calibrated(target, drafter, prompt, text, waits, settings, clock)
             record.take(calibration)
             yield calibration
             yield _foreseen(target, drafter, prompt, text, settings)
             begin = partial(speculate, target, drafter, prompt, costs=record.costs, **settings)
             measured = []
+            # What ran before left the caches to plain steps.
+            for _ in begin(k=KS[len(KS) // 2]):
+                pass
             for k in ks:
-                # What ran before left the caches to plain steps, or auto k's to rounds.
-                if k == ks[0] or k == AUTO:
-                    for _ in begin(k=AUTO if k == AUTO else KS[len(KS) // 2]):
-                        pass
-                # Events are let go as plain tokens are: new memory would cost each step some.
-                counters, seconds = Counters(), 0.0
-                for event, waited in timed(partial(begin, k=k), clock):
-                    counters = counters.add(event)
-                    seconds += waited
-                measured.append(Measured(k, sum(waits), seconds, counters))
+                run = _middle(
+                    [
+                        _taken(partial(begin, k=k), attrgetter("tokens"), clock)
+                        for _ in range(SAME if k == AUTO else 1)
+                    ]
+                )
+                emitted = sum(len(tokens) for tokens, _ in run)
+                seconds = sum(waited for _, waited in run)
+                measured.append(Measured(k, sum(waits), seconds, len(run), emitted))
             yield from measured
 
 
@@ -131,6 +136,22 @@ def rows(
     for event in watch(config, target, drafter, prompts, repeats, clock=clock):
         record.take(event)
     return record.rows(target.name, drafter_name, config.temperature)
+
+
+def _taken(
+    begin: Callable[[], Iterable[Event]], made: Callable[[Event], Made], clock: Clock
+) -> list[tuple[Made, float]]:
+    """What each event of a run made, and the seconds waited for it.
+
+    Nothing else is done between two events, and no event is kept: work there and new memory would
+    cost each step some, and a speculative run's more than a plain one's.
+    """
+    return [(made(event), waited) for event, waited in timed(begin, clock)]
+
+
+def _middle(runs: Sequence[list[tuple[Made, float]]]) -> list[tuple[Made, float]]:
+    """Of runs that made the same, the one whose seconds are in the middle."""
+    return sorted(runs, key=lambda run: sum(waited for _, waited in run))[len(runs) // 2]
 
 
 def _calibrated(

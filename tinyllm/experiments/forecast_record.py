@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, Literal
 
 from tinyllm.experiments.timing import Spread
-from tinyllm.speculative import AUTO, Costs, Counters
+from tinyllm.speculative import AUTO, Costs
 from tinyllm.speculative.profile import Expected
 from tinyllm.speculative.round_times import Turn, costs_of
 
@@ -39,7 +39,8 @@ class Measured:
     k: K
     plain: float  # seconds
     seconds: float
-    counters: Counters
+    calls: int  # of the target
+    emitted: int  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,6 @@ class ForecastRecord:
 
     def counted(self, k: K) -> float | None:
         """Tokens per target call of the measured runs."""
-        runs = [run.counters for run in self.measured.get(k, [])]
-        drafts, emitted = sum(run.drafts for run in runs), sum(run.emitted for run in runs)
-        return Counters(drafts=drafts, emitted=emitted).tokens_per_call
+        runs = self.measured.get(k, [])
+        calls = sum(run.calls for run in runs)
+        return sum(run.emitted for run in runs) / calls if calls else None
