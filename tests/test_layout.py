@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # "tinyllm" is the package's own __init__.py, "pages" is every page together with app.py.
 LEVELS = (
     ("errors", "machine", "quantities", "memory"),
-    ("config", "config_json", "tokenizer"),
+    ("arena", "config", "config_json", "tokenizer"),
     ("layers", "attention", "stored", "folding", "untrained"),
     ("model", "overflow", "cache", "sampling", "calibration"),
     ("prompt", "loading", "options"),

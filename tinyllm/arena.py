@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-PIECE = 32 * 2**20  # bytes; what of a piece is never written takes no memory
+PIECE = 32 * 2**20  # bytes
 
 # Bytes of a processor's cache line, which it also reads and multiplies at once.
 _LINE = 64
@@ -24,9 +24,9 @@ class Arena:
     of one in up to an eighth less time.
     """
 
-    def __init__(self, piece: int = PIECE) -> None:
-        """Of pieces of so many bytes, and larger ones for larger arrays."""
-        self._size = piece
+    def __init__(self, n_bytes: int = PIECE) -> None:
+        """For about so many bytes: in pieces of these, of PIECE, or of an array that is larger."""
+        self._size = min(n_bytes, PIECE)
         self._piece: NDArray[np.uint8] = np.empty(0, np.uint8)
         self._used = 0
 

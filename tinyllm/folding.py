@@ -109,7 +109,7 @@ class _Folder:
         self._dtype = dtype
         self._chunk_columns = chunk_columns
         self._layer_norm = config.norm == "layer"
-        self._arena = Arena()
+        self._arena = Arena(folded_bytes(config, dtype, chunk_columns))
 
     def block(self, stored: StoredBlock) -> FoldedBlock:
         """One layer."""

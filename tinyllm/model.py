@@ -145,7 +145,7 @@ class Transformer:
         silent = 0 if rows is None else n_new - rows
         logits: list[Array] = []
         first = 0
-        # Most overflows are harmless, see layers.exponentials. Being told of one costs nothing.
+        # Most overflows are harmless, see attention.exponentials. Being told of one costs nothing.
         overflows: list[str] = []
         with np.errstate(over="call", invalid="call", call=lambda kind, _: overflows.append(kind)):
             for last in _pieces(start, silent, n_new, cache.call_ends):

@@ -65,7 +65,8 @@ def test_with_temperature_it_is_as_near_as_texts_differ(target, draft, ticks):
 
 
 def test_what_is_timed_follows_its_like(target, ticks, monkeypatch):
-    """A run of rounds one of rounds, one of auto k another: the caches are as they leave them."""
+    """Rounds of a fixed k follow such rounds, and of three runs of auto k that of the middle
+    counts: the caches are as their like leave them."""
     begun = []
 
     def started(*given, k, **named):

@@ -1,5 +1,9 @@
 """k="auto": the law is kept, and what it costs is counted in steps, never timed."""
 
+import itertools
+from types import MappingProxyType
+from typing import ClassVar
+
 import pytest
 
 from tests.speculative.constant import constant_model
@@ -34,14 +38,14 @@ def test_nothing_is_drafted_where_even_kept_proposals_do_not_pay(target):
 
 def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
     class Silent(NGramDrafter):
-        asked = 0
+        asked: ClassVar = []
 
         def start(self, run):
             draft = super().start(run)
             propose = draft.propose
 
             def counted(sequence, k, sampler):
-                type(self).asked += 1
+                self.asked.append(len(sequence))
                 proposal = propose(sequence, k, sampler)
                 proposal.tokens.clear()
                 proposal.q.clear()
@@ -52,7 +56,10 @@ def test_a_drafter_without_proposals_is_asked_ever_more_rarely(target):
 
     costs = Costs(0.01, dict.fromkeys(WIDTHS, 1.0), asking=0.05)
     list(speculate(target, Silent(), PROMPT, k="auto", costs=costs))
-    assert 0 < Silent.asked * 0.05 <= LOSS * TOKENS
+    assert 0 < len(Silent.asked) * 0.05 <= LOSS * TOKENS
+    gaps = [later - earlier for earlier, later in itertools.pairwise(Silent.asked)]
+    assert gaps == sorted(gaps)
+    assert gaps[-1] > 10 * gaps[0]
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -92,6 +99,18 @@ def test_certain_proposals_are_watched_before_they_are_drafted(target, right):
     else:
         assert looks == [0, 2, 8, 26, 80]
         assert rounds == []
+
+
+def test_what_is_foreseen_is_no_more_than_was_asked_for(target):
+    class Talkative(NGramDrafter):
+        def start(self, run):
+            draft = super().start(run)
+            draft.foresee = lambda sequence, k: [0] * (k + 1)
+            return draft
+
+    run = speculate(target, Talkative(), PROMPT, k="auto", costs=COSTS["lookup"])
+    with pytest.raises(SettingError, match="proposed 3 tokens and was asked for 2"):
+        list(run)
 
 
 @pytest.mark.parametrize("verify", ["token", "block"])
@@ -212,6 +231,11 @@ def test_auto_needs_costs(target, draft):
 def test_costs_that_cannot_be_are_refused(arguments, message):
     with pytest.raises(SettingError, match=message):
         Costs(*arguments)
+
+
+def test_costs_take_any_mapping():
+    table = {1: 1.0, 2: 1.2}
+    assert Costs(0.1, MappingProxyType(table)).round(1) == Costs(0.1, table).round(1)
 
 
 def test_costs_of_a_round():

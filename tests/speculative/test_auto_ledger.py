@@ -6,9 +6,9 @@ from statistics import mean
 
 import pytest
 
-from tests.speculative.pair_costs import COSTS, TOKENS, WIDTHS
+from tests.speculative.pair_costs import COSTS, TOKENS
 from tinyllm.speculative import Costs
-from tinyllm.speculative.auto import LOSS, OWN, AutoK
+from tinyllm.speculative.auto import LOSS, OWN_ROUNDS, AutoK
 
 PROFILES = {f"constant {tenth / 10}": [tenth / 10] * 8 for tenth in range(11)} | {
     "falling": [0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2],
@@ -66,32 +66,48 @@ def cost_a_token(chooser, costs, profile, seed, share=1.0):
     return spent / TOKENS
 
 
-@pytest.mark.parametrize("certain", [False, True])
-@pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
-@pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
-@pytest.mark.parametrize("name", PROFILES)
-def test_no_run_loses_more_than_it_may(costs, name, share, certain):
+# A pair, and whether proposals are certain where that makes a difference.
+WAYS = [
+    pytest.param(costs, certain, id=f"{name}{', watched' * certain}")
+    for name, costs in COSTS.items()
+    for certain in (False, True)
+    if not certain or AutoK(costs, TOKENS, certain=True).watched
+]
+# How often proposals are kept, and how often there are any.
+TEXTS = [(name, share) for name in PROFILES for share in (0.3, 0.7, 1.0)] + [("falling", 0.0)]
+
+
+@pytest.mark.parametrize(("costs", "certain"), WAYS)
+@pytest.mark.parametrize(("name", "share"), TEXTS)
+def test_no_run_loses_more_than_it_may(costs, certain, name, share):
+    own = OWN_ROUNDS * (costs.asking + costs.per_round) / TOKENS
     for seed in range(60):
         chooser = AutoK(costs, TOKENS, certain)
-        own = OWN * (costs.asking + costs.per_round) / TOKENS
         assert own + cost_a_token(chooser, costs, PROFILES[name], seed, share) <= 1 + LOSS + 1e-9
 
 
-@pytest.mark.parametrize(("certain", "near", "soon"), [(False, 1.09, 1.2), (True, 1.12, 1.3)])
-@pytest.mark.parametrize("costs", COSTS.values(), ids=list(COSTS))
+@pytest.mark.parametrize(("costs", "certain"), WAYS)
 @pytest.mark.parametrize("name", PROFILES)
-def test_the_mean_is_near_the_best_k(costs, name, certain, near, soon):
+def test_the_mean_is_near_the_best_k(costs, certain, name):
     """What is watched first begins later, and is worse off where all is kept."""
     profile = PROFILES[name]
     best = min(
         mean(cost_a_token(Fixed(k), costs, profile, seed) for seed in range(60))
-        for k in WIDTHS[:-1]
+        for k in range(1, costs.longest + 1)
     )
     runs = [cost_a_token(AutoK(costs, TOKENS, certain), costs, profile, seed) for seed in range(60)]
+    assert mean(runs) <= mean_bound(name, costs, certain) * min(best, 1)
+
+
+def mean_bound(name, costs, certain):
+    """Times the best k, or plain decoding where that is better: what was measured, and some."""
+    if costs is COSTS["lookup"]:  # a try takes most of what may be lost, the loop half of the rest
+        return 1.3 if certain else 1.25
     # Where the first place refuses most, or a call of two tokens costs two, a round or two have
     # spent what trying may lose, and the rest is plain.
-    soon_spent = name == "rising" or costs is COSTS["steep"]
-    assert mean(runs) <= (soon if soon_spent else near) * min(best, 1)
+    if name == "rising" or costs is COSTS["steep"]:
+        return 1.3 if certain else 1.2
+    return 1.12 if certain else 1.09
 
 
 def test_what_is_watched_loses_nothing_but_looks_where_it_is_never_right():
@@ -104,36 +120,46 @@ def test_what_is_watched_loses_nothing_but_looks_where_it_is_never_right():
     assert looks * TOKENS == pytest.approx(5 * costs.asking)  # before pauses of 2, 6, 18, 54, 64
 
 
-def test_it_follows_a_text_that_changes():
-    """Refused for 200 tokens, then kept: the pauses grow, and end when it pays."""
-    costs, chooser = COSTS["large"], AutoK(COSTS["large"], 400)
-    tries, lost, behind, made = [], 0.0, True, 0
-    while made < 200:
-        if chooser.pause:
-            made += chooser.pause
-            lost += costs.resuming * (not behind)
-            behind = True
-            chooser.paused([0] * chooser.pause, [])
-            continue
-        tries.append(made)
-        lost += costs.round(chooser.k) + costs.returning * behind - 1
-        behind = False
-        made += 1
-        chooser.learn(chooser.k, 0)
-    gaps = [later - earlier for earlier, later in itertools.pairwise(tries)]
-    assert len(tries) <= 12
+def told(chooser, costs, tokens, kept):
+    """So many tokens of a text in which every proposal is kept, or none: where it was found out, by
+    a round or a look, the k of each round, and the steps lost."""
+    found, ks, lost, behind, made = [], [], 0.0, True, 0
+    while made < tokens:
+        k, pause = chooser.k, chooser.pause
+        if not pause or chooser.watched:
+            found.append(made)
+        if pause:
+            lost += costs.resuming * (not behind) + (costs.round(0) - 1) * (chooser.watched > 0)
+            chooser.paused([1] * pause, [int(kept)] * chooser.watched)
+            made += pause
+        else:
+            accepted = k * kept
+            lost += costs.round(k) + costs.returning * behind - 1 - accepted
+            lost += costs.catch_up * kept
+            chooser.learn(k, accepted)
+            ks.append(k)
+            made += 1 + accepted
+        behind = pause > 0
+    return found, ks, lost
+
+
+@pytest.mark.parametrize("certain", [False, True])
+def test_it_follows_a_text_that_changes(certain):
+    """Refused for 200 tokens: the pauses grow. Then kept, and refused again: they end and return,
+    though more slowly as what was won may be lost."""
+    costs = COSTS["large"]
+    chooser = AutoK(costs, 400, certain)
+    found, ks, lost = told(chooser, costs, 200, kept=False)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(found)]
+    assert len(found) <= 12
     assert max(gaps) >= 32
     assert lost <= LOSS * 200 + 1e-9
-    asked = []
-    while made < 1_000:
-        if chooser.pause:
-            made += chooser.pause
-            chooser.paused([0] * chooser.pause, [])
-            continue
-        asked.append(chooser.k)
-        made += chooser.k + 1
-        chooser.learn(chooser.k, chooser.k)
-    assert min(asked[-60:]) == 8
+    assert not (certain and ks)
+    _, ks, _ = told(chooser, costs, 800, kept=True)
+    assert min(ks[-60:]) == 8
+    told(chooser, costs, 200, kept=False)
+    found, *_ = told(chooser, costs, 200, kept=False)
+    assert len(found) <= 25
 
 
 def test_what_loses_even_when_all_is_kept_is_never_tried():

@@ -12,7 +12,7 @@ from tinyllm.sampling import Sampling
 from tinyllm.speculative import Costs, NGramDrafter, calibrate, speculate
 from tinyllm.speculative.drafters import RunShape
 from tinyllm.speculative.rehearsal import PATIENCE, Rehearsal, RoundTime
-from tinyllm.speculative.round_times import PAUSE, Turn, costs_of, timed_turns
+from tinyllm.speculative.round_times import PAUSE, RESUMED, Turn, costs_of, timed_turns
 
 STEP, DRAFT, WIDER = 8.0, 2.0, 0.5  # ticks of a step, of a draft call, of each further token
 
@@ -48,6 +48,7 @@ def test_the_parts_of_a_round_are_told_apart(ticks):
     assert costs.per_round == pytest.approx(0, abs=1e-12)
     assert costs.per_proposal == pytest.approx(0, abs=1e-12)
     assert costs.catch_up == DRAFT / STEP
+    assert {turn.resumed for turn in turns} == {RESUMED * STEP}
     assert costs.resuming == 0
 
 
@@ -62,14 +63,14 @@ def test_every_width_is_timed_whatever_the_drafter_finds(ticks):
 @pytest.mark.parametrize("width", [1, 2])
 def test_a_large_vocabulary_takes_no_table_of_its_square(width):
     size = 3_000
-    target = constant_model([1 / size] * size)
+    target, draft = constant_model([1 / size] * size), constant_model([1 / size] * size)
     tracemalloc.start()
     try:
         if width == 1:
             calibrate(target, NGramDrafter(), [0, 1], turns=1)
         else:
             run = {"max_new_tokens": 8, "k": 2, "width": width}
-            list(speculate(target, constant_model([1 / size] * size), [0, 1], **run))
+            list(speculate(target, draft, [0, 1], **run))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -81,7 +82,7 @@ def test_work_beside_the_calls_is_a_line_in_k():
         RoundTime(k, True, False, 0.1 * k + 0.03, 1.0 + 0.1 * k, 0.02, 0.04 + 0.01 * k)
         for k in (1, 2, 3)
     ]
-    costs = costs_of([Turn(1.0, 0.9, tuple(times), replace(times[1], feeding=0.32), 4.6)])
+    costs = costs_of([Turn(1.0, 0.9, tuple(times), replace(times[1], feeding=0.32), RESUMED + 0.6)])
     assert costs.c == pytest.approx(0.1)
     assert costs.asking == pytest.approx(0.03 + 0.02)
     assert costs.per_round == pytest.approx(0.04)
@@ -93,7 +94,7 @@ def test_work_beside_the_calls_is_a_line_in_k():
         parts = time.drafting + time.verifying + time.feeding + time.rest
         assert costs.round(time.k) == pytest.approx(parts)
     twice = [replace(time, verifying=2 * time.verifying) for time in times]
-    again = costs_of([Turn(2.0, 0.9, tuple(twice), twice[1], 9.2)])
+    again = costs_of([Turn(2.0, 0.9, tuple(twice), twice[1], 2 * (RESUMED + 0.6))])
     assert again.verification == costs.verification
     assert again.resuming == pytest.approx(costs.resuming)
 
@@ -101,11 +102,11 @@ def test_work_beside_the_calls_is_a_line_in_k():
 def test_rounds_without_proposals_have_a_cost_of_their_own():
     asked = [RoundTime(k, True, False, 0.1 * k + 0.03, 1.0, 0.02, 0.0) for k in (1, 2)]
     silent = [RoundTime(0, False, False, 0.03, 1.2, 0.02, 0.1) for _ in range(3)]
-    costs = costs_of([Turn(1.0, 0.9, (*silent, *asked), asked[0], 4.0)])
+    costs = costs_of([Turn(1.0, 0.9, (*silent, *asked), asked[0], RESUMED)])
     assert costs.silent == pytest.approx(0.3)
     assert costs.round(0) == pytest.approx(1.35)
     assert costs == replace(
-        costs_of([Turn(1.0, 0.9, tuple(asked), asked[0], 4.0)]), silent=costs.silent
+        costs_of([Turn(1.0, 0.9, tuple(asked), asked[0], RESUMED)]), silent=costs.silent
     )
 
 

@@ -66,7 +66,7 @@ def attention_times(
         for count, cache in caches.items():
             keys, values = cache.layers[0]
             start = perf_counter()
-            with np.errstate(over="ignore"):  # see layers.exponentials
+            with np.errstate(over="ignore"):  # see attention.exponentials
                 attend_row(queries, keys.read(context), values.read(context), ones)
             seconds = perf_counter() - start
             if turn:

@@ -37,7 +37,7 @@ from tinyllm.speculative.rehearsal import Clock, Rehearsal
 from tinyllm.speculative.round_times import TOKENS, timed_turns
 
 REPEATS = 3  # times through the prompts
-SAME = 3  # runs of the same text; that of the middle counts
+RUNS_OF_A_TEXT = 3  # by plain decoding, and by auto k; that of the middle counts
 TURNS = 1  # through all k behind each prompt, for the costs
 WATCHED: tuple[K, ...] = (*KS, "auto")
 SETTINGS = RunConfig(tokens=96)
@@ -85,11 +85,12 @@ def watch(
 ) -> Iterator[Calibration | Foreseen | Measured]:
     """A prompt at a time: its plain text, costs behind it, the profile along it, every k.
 
-    So all that is compared is taken in turn, and a machine that slows down slows all of it; but
-    plain runs follow each other, and so do those of a fixed k and those of auto k. Large weights
-    have a second copy for calls of few tokens, and some twenty calls go by until the caches hold
-    the other one. Whoever takes the events does so between them, which would spoil the caches too.
-    Plain decoding and auto k, which a few hundredths tell apart, run SAME times each.
+    So all that is compared of a prompt is taken within a second or two, text after text, and a
+    machine that slows down for longer slows all of it. Within a prompt plain runs follow each
+    other, and so do those of a fixed k and those of auto k: large weights have a second copy for
+    calls of few tokens, and some twenty calls go by until the caches hold the other one. Whoever
+    takes the events does so between them, which would spoil the caches too. Plain decoding and
+    auto k, which a few hundredths tell apart, run RUNS_OF_A_TEXT times each.
     Of `config` tokens, sampling, seed and KV dtype count.
     """
     record = ForecastRecord()
@@ -98,7 +99,9 @@ def watch(
         settings = config.with_(seed=seed).run_settings
         for prompt in prompts or validation_prompts():
             plainly = partial(generate, target, prompt, **settings)
-            plain = _middle([_taken(plainly, attrgetter("id"), clock) for _ in range(SAME)])
+            plain = _middle(
+                [_taken(plainly, attrgetter("id"), clock) for _ in range(RUNS_OF_A_TEXT)]
+            )
             text, waits = [token for token, _ in plain], [waited for _, waited in plain]
             calibration = _calibrated(target, drafter, prompt, text, waits, settings, clock)
             record.take(calibration)
@@ -113,7 +116,7 @@ def watch(
                 run = _middle(
                     [
                         _taken(partial(begin, k=k), attrgetter("tokens"), clock)
-                        for _ in range(SAME if k == AUTO else 1)
+                        for _ in range(RUNS_OF_A_TEXT if k == AUTO else 1)
                     ]
                 )
                 emitted = sum(len(tokens) for tokens, _ in run)

@@ -5,7 +5,7 @@ them is deterministic.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 
 from tinyllm.errors import SettingError
 
@@ -28,14 +28,16 @@ class Costs:
     cold: float = 0.0
     reading: float = 0.0
     # Behind a round, plain steps cost more until the caches are theirs again: one in a round whose
-    # drafter has nothing to propose, and all together those of a pause.
+    # drafter has nothing to propose, and all together those of a pause. A silent round that is the
+    # first behind others is counted with both, which is generous to plain decoding.
     silent: float = 0.0
     resuming: float = 0.0
 
     def __post_init__(self) -> None:
         if min(self.verification, default=0) != 1:
             raise SettingError("verification costs are by tokens of a call, beginning with 1")
-        numbers = [value for name, value in asdict(self).items() if name != "verification"]
+        names = [field.name for field in fields(self) if field.name != "verification"]
+        numbers = [getattr(self, name) for name in names]
         # Asked so that nan is refused too.
         if not (all(n >= 0 for n in numbers) and all(n > 0 for n in self.verification.values())):
             raise SettingError(f"costs must be at least 0, and verification above 0, not {self}")

@@ -21,6 +21,9 @@ from tinyllm.speculative.drafters import Drafter, Proposal, RunShape
 from tinyllm.speculative.verification import all_certain, by_drawing, rule_named
 from tinyllm.tokenizer import checked_ids
 
+Foresee = Callable[[list[int], int], list[int]]
+
+_TOO_MANY = "the drafter proposed {n} tokens and was asked for {k}"
 _SUM_TOLERANCE = 1e-5  # of a drafter's q, which may have been float32
 
 
@@ -77,9 +80,7 @@ class SpeculativeDecoder:
         self._behind = True  # whether the draft has tokens to read before it can propose
         self._nothing: Distribution = np.empty((0, run.vocab_size))
         # A draft whose proposals are certain may tell them without their laws.
-        self._foresee: Callable[[list[int], int], list[int]] | None
-        self._foresee = getattr(self.draft, "foresee", None)
-        self.certain = self._foresee is not None
+        self._foresee: Foresee | None = getattr(self.draft, "foresee", None)
         # A draft may read the target's hidden states; for all others none are kept.
         self._observe: Callable[[Array, int], None] | None = getattr(self.draft, "observe", None)
 
@@ -93,9 +94,17 @@ class SpeculativeDecoder:
         self._behind = False
         return event
 
+    @property
+    def certain(self) -> bool:
+        """Whether the draft can foresee, as all its proposals are certain."""
+        return self._foresee is not None
+
     def foresee(self, k: int) -> list[int]:
         """What the draft would propose, if its proposals are certain; it is told of nothing."""
-        return self._foresee(self.sequence, k) if self._foresee and k else []
+        tokens = self._foresee(self.sequence, k) if self._foresee and k else []
+        if len(tokens) > k:
+            raise SettingError(_TOO_MANY.format(n=len(tokens), k=k))
+        return tokens
 
     def catch_up(self) -> None:
         """Be ready for proposals: target and draft have read all that comes before them."""
@@ -194,7 +203,7 @@ def checked_proposal(proposal: Proposal, k: int, vocab_size: int) -> tuple[list[
     except (AttributeError, TypeError, ValueError) as error:
         raise SettingError(f"the drafter gave no proper Proposal: {error}") from error
     if len(tokens) > k:
-        raise SettingError(f"the drafter proposed {len(tokens)} tokens and was asked for {k}")
+        raise SettingError(_TOO_MANY.format(n=len(tokens), k=k))
     if not tokens and not q.size:
         return tokens, q.reshape(0, vocab_size)
     if q.shape != (len(tokens), vocab_size):

@@ -119,8 +119,9 @@ class Rehearsal:
             rest=total - draft.drafting - draft.feeding - target.seconds,
         )
 
-    def visit(self, before: int, k: int, behind: int) -> tuple[RoundTime, float]:
-        """A round among plain steps of the same run: its times, and the seconds of those behind."""
+    def round_among_steps(self, before: int, k: int, behind: int) -> tuple[RoundTime, float]:
+        """A round between so many plain steps of the same run: its times, and the seconds of the
+        steps behind it."""
         if not self._room(before + k + 1 + behind):
             self.begin()
         self._steps(before)

@@ -25,8 +25,8 @@ TURNS = 6  # through plain tokens and every k
 # weights and are left: both are up to their pace after some eight.
 PLAIN, COLD = 16, 8
 ROUNDS = 2  # of each k, behind one that is left
-# Plain steps before a returning round. AutoK pauses for 4 and more; what a draft must read grows
-# with them, far slower than they do. Of those behind it the first few cost more.
+# Plain steps before a returning round. AutoK's pauses begin with 2 or 4 and grow; what a draft must
+# read grows with them, far slower than they do. Of those behind it the first few cost more.
 PAUSE, RESUMED = 8, 4
 TOKENS = 96  # behind the prompt, before a run begins again
 
@@ -121,7 +121,7 @@ def timed_turns(
                 times += rehearsal.rounds(k)
         step = median(seconds for seconds, _ in plain)
         call = median(call for _, call in plain)
-        returning, resumed = rehearsal.visit(PAUSE, middle, RESUMED)
+        returning, resumed = rehearsal.round_among_steps(PAUSE, middle, RESUMED)
         yield Turn(step, call / step, tuple(times), returning, resumed)
 
 

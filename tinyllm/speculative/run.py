@@ -58,7 +58,7 @@ def speculate(
             "give costs=calibrate(target, drafter, prompt)"
         )
     longest = MAX_K if width == 1 else LARGEST_TREE - 1  # the committed token is the root
-    k = 0 if k == AUTO else whole_number(k, "k, the proposals per round,", 1, longest)
+    fixed = 0 if k == AUTO else whole_number(k, "k, the proposals per round,", 1, longest)
     tokens = prompt_tokens(prompt, target, max_new_tokens)
     stops = stop_tokens(stop, target)
     run = RunShape(
@@ -71,17 +71,19 @@ def speculate(
         drafter = ModelDrafter(drafter)
     asked = (target, drafter, tokens, run, stops, sampler or RandomSampler(seed), verify)
     decoder = SpeculativeDecoder(*asked) if width == 1 else TreeDecoder(*asked, width=width)
-    auto = AutoK(costs, max_new_tokens, decoder.certain) if costs and not k else None
+    auto = AutoK(costs, max_new_tokens, decoder.certain) if costs and k == AUTO else None
 
     def rounds() -> Iterator[Round]:
+        sequence = decoder.sequence
         end = len(tokens) + max_new_tokens
-        while (room := end - len(decoder.sequence)) > 0:
+        while (room := end - len(sequence)) > 0:
             # The target's own token takes one place of the room.
-            wanted = min(auto.k if auto else k, room - 1)
+            wanted = min(auto.k if auto else fixed, room - 1)
             if auto and auto.pause:
+                before = len(sequence)
                 foreseen = decoder.foresee(auto.watched)
                 yield from decoder.steps(min(auto.pause, room))
-                auto.paused(decoder.sequence[end - room :], foreseen)
+                auto.paused(sequence[before:], foreseen)
             elif wanted:
                 event = decoder.round(wanted)
                 if auto:
@@ -89,7 +91,7 @@ def speculate(
                 yield event
             else:
                 yield decoder.step()
-            if decoder.sequence[-1] in stops:
+            if sequence[-1] in stops:
                 return
 
     return rounds()

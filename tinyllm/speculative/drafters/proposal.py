@@ -53,7 +53,8 @@ class Draft(Protocol):
     One that has observe(hidden, position) is shown, after every call of the target, the hidden
     state (C + 1,) from which the token at `position`, the last of the sequence, was drawn. One
     whose proposals are all certain, q(x) = 1, may have foresee(sequence, k), the tokens that it
-    would propose: auto k then watches what would have been kept before it drafts.
+    would propose, at most k: where a try is dear, auto k watches what would have been kept before
+    it drafts. It comes without a commit(), and may come before the first.
     """
 
     def propose(self, sequence: Sequence[int], k: int, sampler: Sampler) -> Proposal:
