@@ -86,6 +86,30 @@ def test_no_run_loses_more_than_it_may(costs, certain, name, share):
         assert own + cost_a_token(chooser, costs, PROFILES[name], seed, share) <= 1 + LOSS + 1e-9
 
 
+def random_costs(rng):
+    """Of any kind: calls that cost less with more tokens, parts that cost nothing or a step."""
+    verification = {1: 1.0}
+    for n in range(2, rng.randint(2, 10)):
+        verification[n] = max(0.5, verification[n - 1] + rng.choice([0.0, 0.1, 0.6, -0.2]))
+    names = ["asking", "per_round", "per_proposal", "catch_up", "cold"]
+    names += ["reading", "silent", "resuming"]
+    parts = {name: rng.choice([0.0, 0.03, 0.3, 1.0]) for name in names}
+    return Costs(rng.choice([0.003, 0.05, 0.3]), verification, **parts)
+
+
+@pytest.mark.parametrize("certain", [False, True])
+def test_no_run_of_any_costs_loses_more_than_it_may(certain):
+    rng = random.Random(0)
+    for seed in range(1_000):
+        costs = random_costs(rng)
+        profile = [rng.random() for _ in range(8)]
+        chooser = AutoK(costs, TOKENS, certain)
+        spent = cost_a_token(chooser, costs, profile, seed, rng.choice([0.0, 0.3, 1.0]))
+        own = OWN_ROUNDS * (costs.asking + costs.per_round) / TOKENS
+        # Where the loop's own work is more than all that may be lost, nothing is added to it.
+        assert spent <= 1 + max(LOSS - own, 0) + 1e-9, costs
+
+
 @pytest.mark.parametrize(("costs", "certain"), WAYS)
 @pytest.mark.parametrize("name", PROFILES)
 def test_the_mean_is_near_the_best_k(costs, certain, name):
