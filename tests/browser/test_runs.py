@@ -28,9 +28,10 @@ def test_run_then_stop(visit: Visit) -> None:
     run_button(page).click()
     stop = stop_button(page)
     expect(stop).to_be_enabled()
-    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length < {whole}")
-    first = page.locator(TOKENS).count()
-    page.wait_for_function(f"() => document.querySelectorAll('{TOKENS}').length > {first}")
+    # Counted by the page itself: between two questions to it the strip may be drawn anew.
+    count = f"const n = document.querySelectorAll('{TOKENS}').length"
+    running = page.wait_for_function(f"() => {{ {count}; return 0 < n && n < {whole} && n; }}")
+    page.wait_for_function(f"() => {{ {count}; return n > {running.json_value()}; }}")
     stop.click()
     expect(stop).to_be_disabled()
     held = page.locator(TOKENS).count()
