@@ -40,7 +40,7 @@ _CSS = """<style>
 .block-container [data-testid="stHeading"] { margin-bottom: 0.3rem; }
 .block-container [data-stale="true"] { opacity: 1; transition: none; }
 .block-container [data-testid="stCaptionContainer"] { margin-bottom: 0; }
-.block-container .katex-display { padding-top: 0.4rem; overflow: auto hidden; }
+.block-container .katex-display { padding: 0.4rem 0 0.5rem; overflow: auto hidden; }
 .tinyllm-busy { display: flex; align-items: center; gap: 0.6em; font-size: 0.875rem; }
 .tinyllm-busy::before { content: ""; width: 3rem; height: 0.35rem; border-radius: 3px;
   background: linear-gradient(90deg, transparent, currentColor, transparent) 0 0 / 50% 100%
